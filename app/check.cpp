@@ -64,10 +64,10 @@ struct CheckedRun {
   TableBytes tables;      // memory and disk space for the metrics that are tables
   // Lengths to which training batches are truncated; empty if they are not truncated.
   std::vector<int64_t> lengths;
-  // Number of positions that the first epoch computes, divided by the number of positions of all samples. It
-  // is below 1 if batches are truncated.
+  // Number of positions that are computed in the first epoch, divided by the number of positions of all
+  // samples. It is below 1 if batches are truncated.
   double computed = 1;
-  std::vector<int64_t> last_shares;      // samples of the last batch, by replica
+  std::vector<int64_t> last_shares;      // number of samples of the last batch on each replica
   std::optional<StepTime> step_time;     // time of a step, if requested
   std::optional<ScheduleView> schedule;  // schedule of a pipeline, if requested
   std::string instructions;              // the first replica's plan as text, if requested

@@ -80,7 +80,7 @@ std::vector<std::string> format_names() {
   return names;
 }
 
-/// Selects the format by --format, else by the file extension.
+/// Returns the format that --format names or, without --format, the format of the file extension.
 const ExportFormat& format_of(const ExportOptions& options) {
   std::string endings;
   for (const ExportFormat& format : kFormats) {
@@ -94,7 +94,7 @@ const ExportFormat& format_of(const ExportOptions& options) {
       options.output_file, endings, fmt::join(format_names(), "|")));
 }
 
-/// Throws UserError if an option was given that only another format has.
+/// Throws UserError if an option was given that does not apply to the chosen format.
 void reject_options_of_others(const ExportOptions& options, const ExportFormat& format) {
   const bool is_onnx = std::string_view(format.name) == "onnx";
   const bool is_safetensors = std::string_view(format.name) == "safetensors";
@@ -110,8 +110,8 @@ void reject_options_of_others(const ExportOptions& options, const ExportFormat& 
   if (options.opset && *options.opset > kMostOpset)
     throw UserError(fmt::format("--opset: expected a number from {} to {}, found {}", kLeastOpset, kMostOpset,
                                 *options.opset));
-  // --with-preprocessing and --outputs probabilities add computations to the model. Graphs of operators
-  // (ONNX) and scripts (for PyTorch) can express them. Keras files contain only layers and cannot.
+  // --with-preprocessing and --outputs probabilities add computations to the model. Operator graphs (ONNX)
+  // and scripts (for PyTorch) can express them. Keras files contain only layers and cannot.
   if (is_onnx || (is_safetensors && options.layout != "keras")) return;
   refuse(options.with_preprocessing, "--with-preprocessing", "ONNX, and to safetensors in PyTorch's layout");
   refuse(options.outputs == "probabilities", "--outputs probabilities",

@@ -198,8 +198,7 @@ bool all_usable(const GpuReport& report) {
                                                   [](const GpuInfo& gpu) { return gpu.problem.empty(); });
 }
 
-/// Returns true if copies between GPUs do not arrive correctly. In this case, NCCL's reductions often wait
-/// forever.
+/// Returns true if copies between GPUs do not arrive correctly. In this case, NCCL reductions often hang.
 bool is_damaged(const Found& found) {
   return std::any_of(found.speeds.begin(), found.speeds.end(),
                      [](const auto& speed) { return !speed.damaged.empty(); });
@@ -207,8 +206,8 @@ bool is_damaged(const Found& found) {
 
 constexpr size_t kAllReduceBytes = size_t{256} << 20;
 
-/// Measures NCCL's sum over the GPUs of all processes of `among`. If NCCL does not finish, the process ends,
-/// and process 0 of `world` prints what it has found and measured.
+/// Measures an NCCL all-reduce over the GPUs of all processes of `among`. If NCCL does not finish, the
+/// process ends, and process 0 of `world` prints what it has found and measured.
 double measure_nccl_sum(const Found& found, World& among, World& world) {
   ExitDeadline deadline;
   ExitDeadline::Ending ending = world.end_with_error(
@@ -253,7 +252,7 @@ Found find_devices(World& world, const std::vector<std::string>& machines, bool 
   return found;
 }
 
-/// Returns the reason why NCCL cannot sum over the GPUs of all processes; "" if NCCL can.
+/// Returns the reason why NCCL cannot run an all-reduce over the GPUs of all processes; "" if it can.
 std::string find_nccl_problem(World& world, const Found& found) {
   std::vector<int> gpus;
   for (const GpuInfo& gpu : found.gpus.gpus) gpus.push_back(gpu.index);

@@ -78,7 +78,7 @@ class NewFolder {
 };
 
 /// Returns the configuration for the checkpoint. It contains a name, the model and, unless `train` is null,
-/// the options of the training.
+/// the training options.
 ConfigNode config_with(const std::string& name, const ConfigNode& model, const ConfigNode& train) {
   std::vector<ConfigNode::Entry> entries{ConfigNode::entry("name", ConfigNode::scalar(name, true)),
                                          ConfigNode::entry("model", model)};

@@ -29,7 +29,7 @@ struct InspectOptions {
   bool config = false;
 };
 
-/// Returns the checksum of the array's bytes as 16 hexadecimal digits: equal for equal arrays.
+/// Returns the checksum of the array's bytes as 16 hexadecimal digits. Equal arrays have equal checksums.
 std::string checksum_of(const ArrayRef& array) {
   const std::span<const std::byte> bytes(static_cast<const std::byte*>(array.data), array.bytes());
   return fmt::format("{:016x}", checksum(Parts(&bytes, 1)));

@@ -167,7 +167,7 @@ class Predictions {
   std::vector<TargetScale> scales_;    // scale of each output's target
 };
 
-/// Replaces the outputs of the graph by the outputs of these layers.
+/// Replaces the outputs of the graph with the outputs of these layers.
 void choose_layers(Graph& graph, const std::vector<std::string>& layers) {
   std::vector<std::string> names;
   std::vector<int> last;  // for each name, the node that computes the layer's output

@@ -101,8 +101,8 @@ std::string note_on_splits(const RunConfig& config) {
          "splits; with `split: {seed: 1}` all runs use the same split";
 }
 
-/// Returns the error message without the values of the setting in locations such as "--set KEY=VALUE", to
-/// find messages that are repeated for each value of a key.
+/// Returns the error message with the values of the setting removed from locations such as "--set KEY=VALUE".
+/// Messages that are repeated for each value of a key are then equal.
 std::string without_values(std::string message, const SettingValues& values) {
   for (const auto& [key, value] : values) {
     const std::string start = "--set " + key + "=", location = start + value;

@@ -40,7 +40,7 @@ void remember(std::string_view warning) {
 
 constexpr const char *kRed = "31", *kYellow = "33";
 
-/// Prints with one call and no memory allocation, because the message may be about lack of memory. If
+/// Prints with a single call and without allocating memory, because memory may have run out. If
 /// stderr_is_lively(), the message replaces a progress bar on the current line (progress.cpp). Ignores write
 /// errors: a lost message must not end a run.
 void print_message(std::string_view kind, const char* color, std::string_view message) {

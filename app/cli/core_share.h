@@ -13,7 +13,7 @@ namespace dtrain {
 /// bound the processes of a machine to only a few of its cores. All processes must call it.
 void share_cores(const Processes& processes, World& world);
 /// Divides the GPUs of each machine among the processes on this machine that see the same GPUs, unless there
-/// are fewer GPUs than processes. If a launcher has given each process its own GPUs (by
+/// are fewer GPUs than processes. If a launcher has given each process its own GPUs (with
 /// CUDA_VISIBLE_DEVICES), nothing changes. The division also works if MPI has already initialized CUDA
 /// (use_only_gpus() in device/gpu_info.h). Must be called before any GPU is used. All processes must call it.
 void share_gpus(World& world);

@@ -15,8 +15,8 @@ namespace dtrain {
 /// replaced (std::set_new_handler has the same effect), this still happened for 22 of 1000 failed
 /// allocations, because C libraries call malloc themselves and cannot handle its failure:
 /// - oneDNN 2.6 uses null pointers in dnnl_primitive_desc_iterator_create and dnnl_sgemm (SIGSEGV);
-/// - libhdf5 1.10 does so in H5_init_library (SIGSEGV), and the process ends with exit code 255 and without a
-///   message if a request within H5Acreate2 fails.
+/// - libhdf5 1.10 uses a null pointer in H5_init_library (SIGSEGV). If an allocation within H5Acreate2 fails,
+///   the process ends with exit code 255 and without a message.
 /// Checking the free memory before a run cannot prevent these failures, because other processes may allocate
 /// memory during the run.
 void install_last_resort();

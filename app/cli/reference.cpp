@@ -17,7 +17,8 @@ namespace dtrain {
 
 namespace {
 
-/// Returns a sentence on the file formats that support each type of layer.
+/// Returns a sentence that names the file formats for export and import, and the layer types that each format
+/// does not support.
 std::string formats_of_layers() {
   const auto format = [](const char* name, bool (*has)(const LayerFormats&)) {
     std::vector<std::string> missing;

@@ -7,8 +7,8 @@
 
 namespace dtrain {
 
-/// Returns a page with every key and type, their options, defaults and an example, from the JSON schema of a
-/// run's configuration (run_config_json_schema).
+/// Returns a page that describes every key and type with its options, defaults and an example. `schema` is
+/// the JSON schema of a run's configuration (run_config_json_schema).
 std::string reference_markdown(const Json& schema);
 
 }  // namespace dtrain

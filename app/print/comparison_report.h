@@ -9,7 +9,7 @@
 
 namespace dtrain {
 
-/// The words about the two sides of a comparison in its text.
+/// The paths and the tolerance that the text of a comparison mentions.
 struct ComparisonTitles {
   std::string a, b;      // the paths that the user gave
   double tolerance = 0;  // shown unless it is 0

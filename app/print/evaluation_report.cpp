@@ -38,7 +38,7 @@ void name_report(Measures& measures, const std::vector<ClassTable>& tables, cons
   }
 }
 
-/// Replaces class indices by the data's class names.
+/// Replaces class indices with the data's class names.
 void name_errors(Errors& errors, const RunConfig& config, const DataFacts& facts) {
   for (size_t head = 0; head < config.heads.size(); ++head) {
     const std::vector<std::string> names = class_names(config, facts, head);
@@ -140,8 +140,8 @@ Json json_of(const RunConfig& config, const Errors& errors) {
   return all;
 }
 
-/// Returns the class names: a list, or a list by output for a model with several outputs. Returns null if the
-/// data have no names.
+/// Returns the class names: one list, or one list per output for a model with several outputs. Returns null
+/// if the data have no names.
 Json classes_as_json(const RunConfig& config, const DataFacts& facts) {
   Json by_output = Json::object();
   for (size_t head = 0; head < config.heads.size(); ++head) {

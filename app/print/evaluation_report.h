@@ -40,7 +40,7 @@ struct Findings {
 /// Returns the name of the layer whose output the head uses.
 std::string name_of_output(const RunConfig& config, size_t head);
 
-/// Replaces class indices by the data's class names.
+/// Replaces class indices with the data's class names.
 void name_classes(Findings& found, const RunConfig& config, const DataFacts& facts);
 
 std::string findings_as_text(const SavedRun& run, const DataFacts& facts, const Findings& found);

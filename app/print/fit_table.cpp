@@ -38,7 +38,7 @@ std::string devices_text(const Machine& machine) {
                                                                   : "the devices in the configuration");
 }
 
-/// Returns the changes of the configuration that a candidate requires, as YAML with comments.
+/// Returns the configuration changes that a candidate requires, as YAML with comments.
 std::string yaml_of(const RunConfig& config, const Candidate& candidate) {
   std::string yaml = ConfigNode::mapping({ConfigNode::entry("strategy", candidate.strategy)}).to_yaml();
   if (yaml.back() != '\n') yaml += '\n';

@@ -32,7 +32,7 @@ std::vector<std::string> devices_of(const Placement& placement, const LayerRow& 
 /// Describes the replicas: "3 replicas", "1 replica of 4 stages, 8 microbatches".
 std::string placement_text(const Placement& placement);
 
-/// Returns the table of layers with their devices as text.
+/// Returns a text table of the layers and their devices.
 std::string layer_table(const Graph& graph, const Placement& placement);
 
 }  // namespace dtrain

@@ -52,7 +52,7 @@ std::string file_text(const OnnxFile& file, const std::string& path) {
   for (const auto& [title, ends] : {std::pair{"input", &file.inputs}, std::pair{"output", &file.outputs}})
     for (const OnnxEnd& end : *ends)
       text += fmt::format("{:<6} {} [{}] {}\n", title, end.name, fmt::join(end.extents, ", "), end.type);
-  constexpr size_t kMostShown = 80;  // maximum number of bytes shown of a value
+  constexpr size_t kMostShown = 80;  // longer values are truncated to this number of bytes
   for (const auto& [key, value] : file.metadata)
     text += fmt::format("{:<6} {}\n", key, shortened(value, kMostShown));
   return text + "\n";

@@ -24,7 +24,7 @@ Json buffers_of(const Program& program, const std::vector<ValueId>& values) {
 
 Json buffer_json(const ProgramBuffer& buffer) {
   const Lifetime lifetime = buffer.lifetime;
-  const bool placed = lifetime.first >= 0;  // false if no instruction uses it
+  const bool placed = lifetime.first >= 0;  // false if no instruction uses the buffer
   const bool ends = placed && lifetime.last != Arena::kToTheEnd;
   return Json::object()
       .set("name", buffer.name)

@@ -20,8 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Returns the reader that defines the run's targets: the reader of `train`, else of another split; null if
-/// there is none.
+/// Returns the reader that defines the run's targets: the reader of `train` or, if `train` has no reader, of
+/// another split. Returns null if no split has a reader.
 const Reader* reader_of_targets(const DatasetSpec& dataset) {
   for (const char* name : kSplitNames)
     if (const SplitSpec* split = dataset.find(name); split && split->reader) return split->reader.value.get();

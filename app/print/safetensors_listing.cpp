@@ -51,7 +51,7 @@ int64_t count_parameters(const SafetensorsFile& file) {
 std::string file_text(const SafetensorsFile& file, const std::string& path) {
   std::string text =
       fmt::format("file   {}, safetensors, {}\n", path, format_plural(count_parameters(file), "number"));
-  constexpr size_t kMostShown = 80;  // maximum number of bytes shown of a value
+  constexpr size_t kMostShown = 80;  // longer values are truncated to this number of bytes
   for (const auto& [key, value] : file.metadata)
     text += fmt::format("{:<6} {}\n", key, shortened(value, kMostShown));
   return text + "\n";

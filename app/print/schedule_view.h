@@ -10,7 +10,7 @@
 
 namespace dtrain {
 
-/// The data of `check --schedule`, for the first replica; all replicas have the same schedule.
+/// The data that `check --schedule` shows. It is for the first replica; all replicas have the same schedule.
 struct ScheduleView {
   std::vector<std::string> devices;  // device of each stage
   PipelineWork work;
@@ -18,8 +18,8 @@ struct ScheduleView {
   bool measured = false;
 };
 
-/// Returns the schedule of a plan. If `engine` is not null, measures the layers' times with it for a second
-/// or two; else estimates them. Throws UserError if the strategy is not a pipeline.
+/// Returns the schedule of a plan. If `engine` is not null, measures the layers' times with it, which takes a
+/// second or two. Otherwise estimates the times. Throws UserError if the strategy is not a pipeline.
 ScheduleView view_schedule(const RunPlan& plan, Engine* engine);
 
 /// Returns the schedule as a table at most `columns` characters wide.

@@ -16,8 +16,8 @@ namespace dtrain {
 Json& describe_run(Json& event, Trainer& trainer);
 
 /// Forwards all events to `next`. Writes the report after the first epoch, then at intervals that are long
-/// compared with the time of writing, and at the end. A write failure causes one warning and does not end the
-/// run.
+/// compared with the time that writing takes, and at the end. A write failure causes one warning and does not
+/// end the run.
 class RunRecorder final : public Observer {
  public:
   RunRecorder(RunDirectory directory, Observer& next) : directory_(std::move(directory)), next_(next) {}
@@ -49,7 +49,7 @@ class RunRecorder final : public Observer {
   std::unique_ptr<TensorBoard> tensorboard_;
   Clock::time_point reported_;
   Clock::duration between_{};  // time between two reports
-  int64_t first_step_ = 0;     // number of steps of the run that earlier processes did
+  int64_t first_step_ = 0;     // number of the run's steps that earlier processes completed
   bool report_failed_ = false;
 };
 

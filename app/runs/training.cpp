@@ -77,7 +77,8 @@ void run_noted(Trainer& trainer, const RunDirectory& directory, RunRecorder& obs
     throw;
   } catch (const std::exception& error) {
     note_end(Outcome::failed, error.what());
-    // Prints here, before destructors run: they may take long or block forever if a GPU has failed.
+    // Prints the error before destructors run, because they may take a long time or block forever if a GPU
+    // has failed.
     if (dynamic_cast<const Error*>(&error)) print_error(world.complete_error(error.what()));
     throw;
   }

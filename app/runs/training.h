@@ -44,8 +44,8 @@ void in_world(World& world, const std::function<void()>& work);
 /// train().
 void train_along(World& world);
 
-/// Sends the run to the other processes, which call train_along(), and plans it. If there is a checkpoint,
-/// `config` is the result of config_to_continue().
+/// Sends the run to the other processes, which call train_along(), and plans the run. If there is a
+/// checkpoint, `config` is the result of config_to_continue().
 RunPlan share_and_plan(RunConfig config, World& world, const RunDirectory& directory,
                        const Checkpoint* checkpoint);
 

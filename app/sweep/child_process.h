@@ -1,4 +1,4 @@
-// Running this program as a child process.
+// Runs this program as a child process.
 #pragma once
 
 #include <string>

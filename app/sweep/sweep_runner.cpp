@@ -60,7 +60,7 @@ SweepRunner::SweepRunner(const SweepFolder& folder, const std::vector<PlannedRun
 }
 
 SweepRunner::~SweepRunner() {
-  // All runs get the signal before the first of them is waited for, which the destructors in `active_` do.
+  // Sends SIGTERM to all runs first; the destructors of the elements of `active_` then wait for the runs.
   for (const Active& active : active_) active.process.signal(SIGTERM);
 }
 

@@ -1,4 +1,4 @@
-// A list of axes, as an option.
+// An option that is a list of axes.
 #pragma once
 
 #include <cstdint>

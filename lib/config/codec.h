@@ -32,8 +32,8 @@ namespace dtrain {
 /// These types have a Codec:
 /// - bool, std::string and ConfigNode (which accepts anything);
 /// - int, int64_t and uint64_t, each within its type's range;
-/// - float and double, written as 1e-3 or 1/255; within float32's range, because all computation is in
-///   float32;
+/// - float and double, written as a number (1e-3) or a division (1/255); within float32's range, because all
+///   computation is in float32;
 /// - std::vector<V>, written as a list, and std::optional<V>, where null means no value;
 /// - Shape, a list of positive integers with at most kMostArrayElements elements; DType; Size2; Size3;
 /// - enums that have names (names_of<E>);

@@ -50,7 +50,7 @@ class ConfigNode {
   bool is_unreadable() const;
   const Mark& mark() const;
 
-  const std::string& text() const;  ///< text of a scalar; no other node has one
+  const std::string& text() const;  ///< text of a scalar; other nodes have no text
   bool quoted() const;  ///< whether a scalar was written in quotes; a quoted scalar is always a string
   /// For a key: returns whether the key is inherited. Keys are inherited if they come only from the
   /// configuration's base (merge.h), or if they existed before a --set added another key to the same mapping.

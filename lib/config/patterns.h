@@ -1,4 +1,4 @@
-// A name pattern, or a list of them, in a configuration.
+// An option that is a name pattern or a list of name patterns.
 #pragma once
 
 #include <string>

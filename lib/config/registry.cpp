@@ -91,8 +91,8 @@ Json kind_schema(const std::string& name, bool bare, Json options) {
 
 thread_local std::vector<const void*> open_tables;
 
-/// Detects recursion: while the schema of a registry is being made, again() is true if the options of one of
-/// the registry's types contain a choice from the same registry.
+/// Detects recursion in choices_schema(). again() is true if the schema of the same registry is already being
+/// made, because the options of one of its types contain a choice from that registry.
 class SchemaDescent {
  public:
   explicit SchemaDescent(const void* table)

@@ -125,8 +125,8 @@ class Registry : public RegistryBase {
   /// ConfigNode&).
   template <class Options, class Make>
   Registry& add_with(std::string name, Schema<Options> schema, Make make);
-  /// Gives a number without a type name a meaning: the type `name` with the option `field` set to the number.
-  /// For example, `learning_rate: 0.001` means {constant: {value: 0.001}}.
+  /// Makes a number without a type name mean the type `name` with the option `field` set to the number. For
+  /// example, `learning_rate: 0.001` means {constant: {value: 0.001}}.
   Registry& number_as(std::string name, std::string field);
 
   /// Parses a choice. On an error, reports it and returns an empty choice. If all errors are in details

@@ -25,7 +25,7 @@
 namespace dtrain {
 
 /// The result of reading a mapping of fields. `in_details`: all errors are in fields of Schema::details().
-/// These fields have their default values.
+/// These fields keep their default values, but lists contain their valid items.
 enum class Reading { good, in_details, wrong };
 
 /// One field of an options struct. The struct may have any type and is passed as a void*.
@@ -97,8 +97,9 @@ class SchemaBase {
   std::vector<std::string> field_names_;
   std::string positional_;
   std::string example_;
-  std::optional<ConfigNode> defaults_;                       // all default values, by short_by_default()
-  std::vector<std::pair<std::string, ConfigNode>> omitted_;  // names and default values, by omit_default()
+  std::optional<ConfigNode> defaults_;  // all default values; set by short_by_default()
+  // Names and default values of the fields passed to omit_default().
+  std::vector<std::pair<std::string, ConfigNode>> omitted_;
   std::optional<std::vector<std::string>> details_;
   std::vector<Rule> rules_;
 };
@@ -139,8 +140,9 @@ class Schema : public SchemaBase {
   /// Makes write() return an empty mapping if every field has its default value. The type is then written as
   /// its name only. Call this function after all fields have been added.
   Schema& short_by_default();
-  /// Makes write() omit the field `name` if it has its default value. This is for fields that are newer than
-  /// files in which options were written: the options that write() returns for older models do not change.
+  /// Makes write() omit the field `name` if it has its default value. Call this function for fields that were
+  /// added after the first files with these options were written, so that write() still returns the same
+  /// options for older models.
   Schema& omit_default(const std::string& name);
 
   /// Parses `node`; null means an empty mapping. Reports all unknown keys, missing fields, wrong types and

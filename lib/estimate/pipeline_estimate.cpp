@@ -51,8 +51,8 @@ PipelineTimes pipeline_times(const Graph& graph, std::span<const int> slots,
   for (size_t stage = 0; stage < alone.size(); ++stage) {
     const double seconds = alone[stage].seconds - again[stage];
     times.stages.push_back({.forward = seconds / 3, .backward = seconds * 2 / 3 + again[stage]});
-    // The difference is the time of two copies: the copy of the values in forward and of their gradients in
-    // backward.
+    // The difference is the time of two copies: a copy of the values in the forward pass, and a copy of their
+    // gradients in the backward pass.
     if (stage > 0) times.transfers.push_back((with_copies[stage].seconds - alone[stage].seconds) / 2);
   }
   return times;

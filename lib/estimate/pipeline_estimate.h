@@ -19,9 +19,10 @@ std::vector<PipelineDevice> pipeline_devices(const Placement& placement);
 PipelineWork pipeline_work(const RunConfig& config, const Placement& placement, int64_t batch_size);
 
 /// Returns the times of each stage for one microbatch. `slots`: the stage of each node. If it is empty, there
-/// is a single stage. Backward takes two thirds of a layer's time, because it computes two products for each
-/// product of forward. Recomputed layers take a third more. If the reader of a value is a later stage than
-/// the next one, the copy of the value is counted as a copy from the stage before the reader.
+/// is a single stage. The backward pass takes two thirds of a layer's time, because it computes two matrix
+/// products for each one in the forward pass. Recomputed layers take a third more time. If the reader of a
+/// value is a later stage than the next one, the copy of the value is counted as a copy from the stage before
+/// the reader.
 PipelineTimes pipeline_times(const Graph& graph, std::span<const int> slots,
                              std::span<const PipelineDevice> devices, const PipelineWork& work);
 

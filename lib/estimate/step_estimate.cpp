@@ -54,7 +54,7 @@ class StepEstimate {
  private:
   double replicas() const { return static_cast<double>(placement_.replicas.size()); }
 
-  /// Returns the time of a reduce-scatter or of an all-gather in a ring of the replicas, in seconds. An
+  /// Returns the time of a reduce-scatter or of an all-gather in a ring of replicas, in seconds. An
   /// all-reduce takes twice this time.
   double ring(int64_t numbers, size_t bytes) const {
     return (replicas() - 1) / replicas() * static_cast<double>(numbers) * static_cast<double>(bytes) /

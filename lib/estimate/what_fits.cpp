@@ -262,7 +262,7 @@ class Trials {
   RunConfig config_;
   const Machine& machine_;
   std::vector<std::string> blocks_;
-  // The run with the blocks in blocks_ recomputed; nullopt if nothing can be recomputed.
+  // The configuration in which the blocks in blocks_ are recomputed; nullopt if nothing can be recomputed.
   std::optional<RunConfig> recomputing_;
   std::vector<Candidate> candidates_;
 };

@@ -10,8 +10,8 @@
 
 namespace dtrain {
 
-/// A strategy, the changes of the configuration that it requires, and its estimated memory and speed. Its
-/// options name concrete devices and contain no `auto`.
+/// A strategy, the configuration changes that it requires, and its estimated memory and speed. Its options
+/// name concrete devices and contain no `auto`.
 struct Candidate {
   std::string name;     // "sharded, gradients"
   ConfigNode strategy;  // {kind: options}

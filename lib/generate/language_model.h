@@ -16,7 +16,7 @@ namespace dtrain {
 struct LanguageModel {
   std::shared_ptr<const Tokenizer> tokenizer;
   int64_t positions = 0;             // number of tokens in a window
-  int64_t columns = 0;               // number of scores of a position: one for each id, possibly more
+  int64_t columns = 0;               // number of scores per position: at least one for each id
   bool gives_probabilities = false;  // whether the scores are probabilities; otherwise logits
 };
 

@@ -12,10 +12,10 @@ namespace dtrain {
 
 /// Options in the order in which they are applied.
 struct SamplingOptions {
-  /// The scores are divided by the temperature: a small temperature prefers probable tokens. 0: always takes
-  /// the token with the largest score.
+  /// The scores are divided by the temperature: a low temperature favors probable tokens. At 0, the token
+  /// with the largest score is always chosen.
   double temperature = 1;
-  // A token is drawn only from this number of tokens with the largest scores; at least 1. Null: from all
+  // Tokens are drawn only from the top_k tokens with the largest scores (top_k >= 1); nullopt: from all
   // tokens.
   std::optional<int64_t> top_k = {};
   /// A token is drawn only from the smallest set of the most probable tokens whose probabilities sum to at
@@ -31,14 +31,14 @@ struct TokenPlace {
   uint64_t position = 0;  // position in the generated text, from 0
 };
 
-/// Draws tokens one after the other. To be used by one thread.
+/// Draws tokens one after the other. Not thread-safe.
 class Sampler {
  public:
   explicit Sampler(const SamplingOptions& options);
 
-  /// Returns the id of the next token. `scores`: logits by id; -inf for a token that is never drawn. With
-  /// `top_k` and `top_p`, and at temperature 0, tokens with smaller ids are preferred among tokens with equal
-  /// scores. Throws Error if a score is NaN or +inf, or if all are -inf.
+  /// Returns the id of the next token. `scores`: logits, indexed by token id; -inf for a token that is never
+  /// drawn. With `top_k` and `top_p`, and at temperature 0, tokens with smaller ids are preferred among
+  /// tokens with equal scores. Throws Error if a score is NaN or +inf, or if all are -inf.
   int32_t draw(std::span<const float> scores, const TokenPlace& place);
 
  private:

@@ -21,7 +21,7 @@ struct Box {
   int64_t top = 0, left = 0, height = 0, width = 0;
 };
 
-/// One of the eight orientations of EXIF. To display the stored image, it is first transposed (rows become
+/// One of the eight EXIF orientations. To display the stored image, it is first transposed (rows become
 /// columns) and then mirrored.
 struct Turn {
   explicit Turn(int orientation)
@@ -36,7 +36,7 @@ struct Turn {
 };
 
 /// Returns the central part of an image that has the aspect ratio of `form`. It is cropped in the same way as
-/// by Keras's smart_resize.
+/// in Keras's smart_resize.
 Box middle_of(int64_t height, int64_t width, const PictureForm& form) {
   const auto part = [](int64_t other, int64_t wanted, int64_t other_wanted) {
     return std::max<int64_t>(1, other * wanted / other_wanted);
@@ -161,8 +161,8 @@ void fill_pixels(const PictureForm& form, uint8_t* dst) {
     dst[i] = static_cast<uint8_t>(color[form.channels == 1 ? 2 : i % static_cast<size_t>(form.channels)]);
 }
 
-/// Decodes a box of the stored image and resizes it to [height, width] pixels by nearest neighbor: each
-/// result pixel is the nearest pixel of the box.
+/// Decodes a box of the stored image and resizes it to [height, width] pixels with nearest-neighbor
+/// interpolation: each result pixel is the nearest pixel of the box.
 void decode_box_nearest(PictureRows& rows, const Box& box, int64_t height, int64_t width, int channels,
                         uint8_t* dst, size_t dst_row_bytes) {
   if (channels == 1)

@@ -1,4 +1,4 @@
-// Decodes image files to pixels of the size that a model needs.
+// Decodes image files and resizes the images to the size that a model needs.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace dtrain {
 
-/// Methods that fit an image to a requested size if the image has another aspect ratio.
+/// Methods that fit an image to a requested size if the image has a different aspect ratio.
 enum class Resize {
   stretch,  // scales each axis by its own factor
   crop,     // keeps the central part with the requested aspect ratio
@@ -20,9 +20,9 @@ struct PictureForm {
   int64_t height = 0, width = 0;
   int channels = 3;  // 1 (grayscale), 3 (RGB) or 4 (RGB and alpha)
   Resize resize = Resize::stretch;
-  /// Whether the image is a mask. The values of a mask must not be interpolated, so it is resized by nearest
-  /// neighbor. If a mask has one channel, its values are taken from a PNG without conversion: they are
-  /// palette indices, or gray levels of at most 8 bits.
+  /// Whether the image is a mask. The values of a mask must not be blended, so it is resized with
+  /// nearest-neighbor interpolation, which only copies values. If a mask has one channel, its values are
+  /// taken from a PNG without conversion: they are palette indices, or gray levels of at most 8 bits.
   bool is_mask = false;
   // Color of the border around a padded image, as 0xrrggbb; with one channel, the gray level.
   uint32_t fill = 0;
@@ -30,10 +30,10 @@ struct PictureForm {
   size_t bytes() const { return static_cast<size_t>(height * width * channels); }
 };
 
-/// Decodes a JPEG, PNG or BMP to form.bytes() bytes. The image is turned to its EXIF orientation, values of
-/// 16 bits are reduced to 8 bits, and an alpha channel is removed or added as the form requires. The image is
-/// resized bilinearly with antialiasing, or by nearest neighbor if it is a mask. The result is bitwise
-/// identical on every machine.
+/// Decodes a JPEG, PNG or BMP to form.bytes() bytes. The image is rotated and mirrored as its EXIF
+/// orientation requires, 16-bit values are reduced to 8 bits, and an alpha channel is removed or added as the
+/// form requires. The image is resized bilinearly with antialiasing, or with nearest-neighbor interpolation
+/// if it is a mask. The result is bitwise identical on every machine.
 /// Throws UserError (without a path) if the bytes are not a complete image. For a mask, also throws UserError
 /// if it is a JPEG, if its values have 16 bits, or if it has one channel but the file does not contain one
 /// value per pixel.
@@ -44,8 +44,8 @@ void decode_picture(std::span<const uint8_t> file, const PictureForm& form, uint
 /// must have at least 18 bytes.
 bool is_picture_file(std::span<const uint8_t> start);
 
-/// Properties of an image that are known from its header. The size is the size of the image as it is
-/// displayed, after it is turned to its EXIF orientation.
+/// Properties of an image that are known from its header. The size is that of the displayed image, which is
+/// rotated as its EXIF orientation requires.
 struct PictureHeader {
   int64_t height = 0, width = 0;
   bool gray = false;

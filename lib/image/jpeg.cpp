@@ -62,7 +62,7 @@ void take_message(j_common_ptr decoder, int level) {
 }
 
 /// Rejects an image with too many scans. Decoding a scan takes as long as decoding a whole image, so a small
-/// file could take very long.
+/// file could take a very long time.
 void check_scans(j_common_ptr decoder) {
   if (reinterpret_cast<j_decompress_ptr>(decoder)->input_scan_number <= kMostScans) return;
   auto* errors = static_cast<JpegErrors*>(decoder->err);
@@ -175,8 +175,8 @@ class JpegRows final : public PictureRows {
     }
   }
 
-  /// Converts CMYK to RGB. Programs by Adobe store inverted ink values. Files of these programs are
-  /// recognized by Adobe's marker. Other programs store the amount of ink.
+  /// Converts CMYK to RGB. Adobe programs store inverted ink values; their files are recognized by the Adobe
+  /// marker. Other programs store the amount of ink.
   void from_cmyk(uint8_t* row) const {
     const unsigned flip = decoder_.saw_Adobe_marker ? 0 : 255;
     for (size_t i = 0; i < static_cast<size_t>(width_); ++i)

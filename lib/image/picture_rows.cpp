@@ -41,7 +41,7 @@ std::string_view name_of_unread_format(std::string_view start) {
   return "";
 }
 
-/// Returns the words for the format of a file in messages, such as "an HDF5 file". The format is determined
+/// Returns a description of a file's format for messages, such as "an HDF5 file". The format is determined
 /// from the first bytes of the file.
 std::string_view name_of_format(std::string_view start) {
   if (start.empty()) return "an empty file";

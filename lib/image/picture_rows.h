@@ -18,11 +18,11 @@ constexpr int64_t kMostPixels = 178'956'970;
 class PictureRows {
  public:
   virtual ~PictureRows() = default;
-  /// Return the width and the height of the stored image from the header, before the image is turned to its
-  /// EXIF orientation.
+  /// Return the width and the height of the stored image from the header, before the EXIF orientation is
+  /// applied.
   int64_t full_width() const { return full_width_; }
   int64_t full_height() const { return full_height_; }
-  /// Returns the EXIF orientation: 1 (not turned) to 8.
+  /// Returns the EXIF orientation, from 1 to 8; 1 means that the image is displayed as it is stored.
   int orientation() const { return orientation_; }
   /// Returns true if the image is stored without colors.
   bool is_gray() const { return gray_; }
@@ -69,7 +69,7 @@ class PictureRows {
 enum class PictureFormat { none, jpeg, png, bmp };
 
 /// Detects the format of a file from its first bytes. The first two bytes of a BMP can also be the beginning
-/// of a text ("BMI,age"), so a BMP must also have a valid length of the second header.
+/// of a text ("BMI,age"), so the length of a BMP's second header must also be valid.
 PictureFormat picture_format(std::span<const uint8_t> start);
 
 /// Returns true if a file with these first bytes has an image format that is recognized but cannot be

@@ -77,7 +77,7 @@ class PngRows final : public PictureRows {
 
   void start(int, double) override {
     guarded([&] {
-      // Converts palettes to RGB, less than 8 bits to 8 bits, and tRNS to an alpha channel.
+      // Converts palettes to RGB, values of less than 8 bits to 8 bits, and tRNS chunks to an alpha channel.
       png_set_expand(png_);
       png_set_strip_16(png_);  // keeps only the high byte, like tf.io.decode_png
       passes_ = png_set_interlace_handling(png_);

@@ -1,6 +1,6 @@
-// Bilinear resizing with antialiasing, like Pillow's and tf.image.resize(antialias=True). Each output pixel
-// is a weighted mean of input pixels. The weights are a triangle filter. The more the image is downscaled,
-// the wider is the filter, so that aliasing is avoided.
+// Bilinear resizing with antialiasing, as in Pillow and tf.image.resize(antialias=True). Each output pixel is
+// a weighted mean of input pixels. The weights form a triangle filter. The more the image is downscaled, the
+// wider the filter is, which avoids aliasing.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ class Resampler {
   /// Writes the next input row to the given address.
   using ReadRow = std::function<void(uint8_t*)>;
 
-  /// `channels` is 1, 3 or 4 (interleaved), `old_width` the number of pixels per input row.
+  /// `channels` is 1, 3 or 4 (interleaved). `old_width` is the number of pixels per input row.
   Resampler(ResampleAxis rows, ResampleAxis columns, int64_t old_width, int channels);
 
   /// Reads input rows, beginning with the first one, until the output image is complete. Writes the output

@@ -1,4 +1,4 @@
-// The constraints of Keras. They are options of layers.
+// Keras's weight constraints, which are options of layers.
 #pragma once
 
 #include <cstdint>

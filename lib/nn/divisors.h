@@ -21,7 +21,7 @@ bool needs_divisors(const Graph& graph, std::span<const Head> heads);
 
 /// The model input from which the mask of an output is computed.
 struct MaskSource {
-  size_t input = 0;   // index among Graph::inputs
+  size_t input = 0;   // index in Graph::inputs
   float padding = 0;  // Layer::padding
 };
 /// Returns the model input from which a mask is computed. Returns nullopt if the mask is computed from the

@@ -29,7 +29,7 @@ struct ValueRef {
 
 /// One use of a layer in a graph.
 struct GraphNode {
-  std::string name;  // canonical: "dense_1"; in the n-th use of a block "basic_2/conv2d_1"
+  std::string name;  // canonical: "dense_1"; for a layer in a block: "basic_2/conv2d_1"
   std::string kind;  // "conv2d"; "input" for a model input
   /// Name of the outermost use of a block that contains the layer; "" if the layer is in no block.
   std::string block;
@@ -118,8 +118,8 @@ struct Graph {
     const int shared = nodes[static_cast<size_t>(node)].shared_with;
     return shared < 0 ? node : shared;
   }
-  /// Returns whether the node uses the parameters of a layer of another kind. An example is a `dense` layer
-  /// with the weights of an `embedding` (Layer::tied).
+  /// Returns whether the node uses the parameters of a layer of a different kind. An example is a `dense`
+  /// layer with the weights of an `embedding` (Layer::tied).
   bool is_tied(int node) const {
     return nodes[static_cast<size_t>(node)].kind != nodes[static_cast<size_t>(owner(node))].kind;
   }

@@ -116,7 +116,7 @@ void GraphBuilder::claim_name(const LayerSpec& layer, const Scope& scope) {
     misunderstood(name.mark, fmt::format("the name '{}' is already used; choose another name", name.text));
 }
 
-/// Returns the next free name of "dense", "dense_1", ..., numbered as in Keras.
+/// Returns the next unused name in the sequence "dense", "dense_1", ..., numbered as in Keras.
 std::string GraphBuilder::automatic_name(const std::string& base) {
   for (;;) {
     const int number = numbers_[base]++;

@@ -50,7 +50,7 @@ const GraphBuilder::Use* GraphBuilder::shared_use(const LayerSpec& layer, const 
   return nullptr;
 }
 
-/// Returns the values of the block's parameters in this use of the block. Returns nullopt after it reported
+/// Returns the values of the block's parameters in this use of the block. Returns nullopt after reporting
 /// an error.
 std::optional<BlockParameters> GraphBuilder::bind(const LayerSpec& layer, const Scope& scope) {
   const ConfigNode& options = layer.options;

@@ -15,7 +15,7 @@ bool can_share(const GraphNode& node, std::string_view kind) {
 }  // namespace
 
 /// Makes the node share the weights of the layer that `shared_with:` names. The node is either another use of
-/// that layer or a layer of another kind (Layer::tied). If sharing is not possible, reports an error and
+/// that layer or a layer of a different kind (Layer::tied). If sharing is not possible, reports an error and
 /// leaves the node without a layer.
 void GraphBuilder::share(const LayerSpec& layer, const Scope& scope, GraphNode& node) {
   const Name& name = *layer.keys.shared_with;

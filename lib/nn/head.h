@@ -46,7 +46,7 @@ struct Head {
 
   ConfigNode configured_loss = {};  // {kind: options} with all defaults; null without a loss
 
-  /// Returns the meaning of the output's numbers for the loss, such as logits or probabilities.
+  /// Returns how the loss interprets the elements of the output, such as logits or probabilities.
   Scores scores() const { return loss ? loss->takes() : Scores::any; }
   /// Returns whether rows have weights. Weights come from the data or from a mask.
   bool is_weighted() const { return weights || mask; }

@@ -49,9 +49,9 @@ struct ParameterSpec {
   bool has_penalty() const { return penalty || orthogonal; }
 };
 
-/// The way in which a layer treats the masks of its inputs. As in Keras, a mask marks the valid positions of
-/// a value: 1 for a valid position, 0 for padding. The mask is an array of uint8 whose shape consists of the
-/// leading extents of the value, such as [steps].
+/// How a layer treats the masks of its inputs. As in Keras, a mask marks the valid positions of a value: 1
+/// for a valid position, 0 for padding. The mask is an array of uint8 whose shape consists of the leading
+/// extents of the value, such as [steps].
 enum class MaskRule : uint8_t {
   refused,  // the layer does not support padding: reports an error if an input has a mask
   passed,   // the layer computes each position separately: the outputs get the mask of the inputs
@@ -69,8 +69,8 @@ struct LayerRequest {
   std::span<const Layout> input_layouts;
   ActivationSpec activation;  // fused with the first output; always linear if can_fuse() is false
   /// Whether forward adds args.addend to the first output before it applies the activation. This requires
-  /// can_add(). This layer then also does the addition of an add layer in the forward pass. In the backward
-  /// pass, the node of the add layer handles the gradient of the addition.
+  /// can_add(). In the forward pass, this layer then also performs the addition of an add layer. In the
+  /// backward pass, the node of the add layer handles the gradient of the addition.
   bool adds = false;
   std::vector<bool> input_needs_gradient;
   /// For each input, whether the layer gets a mask for it; empty if no input has a mask.

@@ -33,7 +33,7 @@ class Loss {
                                            const ReportError& report_error) const = 0;
   /// Returns the range of valid target values for this output. Returns nullopt if all numbers are valid.
   virtual std::optional<Bounds> target_bounds(const TensorSpec& /*output*/) const { return std::nullopt; }
-  /// Returns the meaning of the output's numbers for this loss.
+  /// Returns how this loss interprets the elements of an output.
   virtual Scores takes() const { return Scores::any; }
   /// Returns the factor of this loss in the total loss, which is the sum over all outputs.
   virtual double weight() const { return 1; }
@@ -101,7 +101,7 @@ class Metric {
   /// elements are the totals. Returns null if the metric has no curve, or more than one.
   virtual Json curve(std::span<const double> /*sums*/, const TensorSpec& /*output*/) const { return {}; }
   /// Returns the version of the meaning of the sums. A checkpoint that was written in the middle of an epoch
-  /// contains sums. If a change of the code gives the sums another meaning but keeps their number, increase
+  /// contains sums. If a code change gives the sums a different meaning but keeps their number, increase
   /// this version, so that the old sums are not used.
   virtual int sums_version() const { return 1; }
 };

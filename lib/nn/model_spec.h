@@ -114,8 +114,8 @@ std::map<std::string, Block> parse_blocks(const ConfigNode& node, Diagnostics& d
 /// Returns the JSON schema of one block.
 Json block_json_schema();
 
-/// Returns `node`, in which each scalar "$name" is replaced by the value of the parameter `name`. Scalars at
-/// any depth are replaced. `parameters` is null outside blocks.
+/// Returns `node` with each scalar "$name", at any depth, replaced by the value of the parameter `name`.
+/// `parameters` is null outside blocks.
 ConfigNode substitute(const ConfigNode& node, const BlockParameters* parameters, Diagnostics& diagnostics);
 
 /// One item of a list of layers. An item is a layer or a use of a block.

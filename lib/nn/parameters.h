@@ -16,7 +16,7 @@
 
 namespace dtrain {
 
-/// The position of one parameter in a flat buffer. Offsets and sizes are numbers of floats.
+/// The position of one parameter in a flat buffer. Offsets and sizes are counted in floats.
 struct ParameterSlice {
   int node = 0;   // index of the node in the graph
   int index = 0;  // index among the node's parameters
@@ -75,8 +75,8 @@ class ParameterLayout {
   int64_t trained_ = 0, with_gradient_ = 0, size_ = 0;
 };
 
-/// A model's parameters by slot. The parameters of a node are on the node's slot. Shared parameters are on
-/// the slot of the first node that uses them.
+/// A model's parameters, grouped by slot. The parameters of a node are on the node's slot. Shared parameters
+/// are on the slot of the first node that uses them.
 class ModelLayout {
  public:
   /// `slots` gives the slot of each graph node. If it is empty, all nodes are on slot 0. `count` is the
@@ -108,14 +108,14 @@ class ModelLayout {
   std::vector<Piece> pieces_;     // sorted by offset in the whole layout; empty if there is one slot
 };
 
-/// Fills `values` by the initializer of the parameter. `values` is in host memory and has slice.elements()
+/// Fills `values` using the parameter's initializer. `values` is in host memory and has slice.elements()
 /// floats. The random numbers depend only on the seed and the path of the parameter.
 void initialize_parameter(const Graph& graph, const ParameterSlice& slice, uint64_t seed, float* values);
 /// Fills `values` with the initial values of all parameters. `values` has layout.size() floats. The padding
 /// is set to zero.
 void initialize(const Graph& graph, const ParameterLayout& layout, uint64_t seed, float* values);
 
-/// Returns the random stream number of a name: its 32-bit FNV-1a hash.
+/// Returns the identifier of a name's random stream: the 32-bit FNV-1a hash of the name.
 uint32_t stream_of(std::string_view name);
 
 }  // namespace dtrain

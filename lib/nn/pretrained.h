@@ -15,8 +15,8 @@ namespace dtrain {
 struct Renames {
   std::vector<std::pair<ConfigNode, ConfigNode>> items;  // pairs of scalars
 
-  /// Returns the name in this model of a weight in the file. The first pattern that matches determines the
-  /// name. If no pattern matches, the name is unchanged.
+  /// Converts the name of a weight in the file to its name in this model. The first pattern that matches
+  /// determines the new name. If no pattern matches, the name is unchanged.
   std::string apply(const std::string& name) const;
 };
 

@@ -1,4 +1,4 @@
-// The regularizers of Keras. They are options of layers.
+// Keras's regularizers, which are options of layers.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,5 @@
-// Shortens models of sequences. They are used for batches that are cut to the length of their longest sample.
+// Shortens models that process sequences. Shortened models are used for batches that are cut to the length of
+// their longest sample.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +29,7 @@ class LengthError : public UserError {
 /// The model inputs whose padding is masked by a layer.
 struct PaddedSequences {
   struct Input {
-    size_t index = 0;   // index of the input among Graph::inputs
+    size_t index = 0;   // index of the input in Graph::inputs
     float padding = 0;  // Layer::padding
   };
   /// The inputs; there is at least one. If several layers mask an input, the input is listed once for each of
@@ -49,7 +50,7 @@ struct ShorterModel {
 
 /// Returns the model for sequences of `length` positions, which must be at most PaddedSequences::positions.
 /// If all positions after the first `length` are padding, the losses, metrics and gradients of this model are
-/// the same as those of the whole model. The only exceptions are dropout and noise, which may draw other
+/// the same as those of the whole model. The only exceptions are dropout and noise, which may draw different
 /// random numbers. Throws LengthError if a layer does not guarantee the same results. Such a layer treats
 /// padding as data, needs all positions for its parameters or outputs, or has a penalty on its output. The
 /// error has the location of the layer.

@@ -36,7 +36,7 @@ bool tells_two_classes(const Loss& loss, const TensorSpec& output, const TensorS
 
 /// Returns a metric whose result is the threshold that reaches `goal` best for the counted rows. `goal` must
 /// not be `fixed`. The second class is predicted if its probability is above the threshold. The threshold is
-/// the midpoint between two neighboring scores, so that small differences of rounding do not change
+/// the midpoint between two neighboring scores, so that small rounding differences do not change
 /// predictions. Scores are counted in buckets, which are narrower than 1 % of their logit. The result is NaN
 /// if all rows are in one class.
 std::shared_ptr<const Metric> make_threshold_metric(const ThresholdGoal& goal);

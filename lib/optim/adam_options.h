@@ -1,4 +1,4 @@
-// The code that adam and adamw share. They differ only in the default weight decay.
+// Code shared by adam and adamw, which differ only in the default weight decay.
 #pragma once
 
 #include "optim/options.h"

@@ -1,4 +1,4 @@
-// Monitoring of a value that is computed in each epoch.
+// Monitors a value that is computed in each epoch.
 #pragma once
 
 #include <functional>
@@ -35,8 +35,8 @@ inline constexpr auto kMonitorMode =
 MonitorMode resolved(MonitorMode mode, bool larger_is_better);
 
 /// Returns a text that identifies the monitored metric and its direction, such as "min val_loss". The state
-/// of a run contains this text and the best value. When a resumed run monitors another metric or direction,
-/// the text differs, and the old best value is not used. `mode` must not be automatic.
+/// of a run contains this text and the best value. When a resumed run monitors a different metric or
+/// direction, the text differs, and the old best value is not used. `mode` must not be automatic.
 std::string watched(MonitorMode mode, const std::string& monitor);
 
 /// Returns true if `value` is better than `best` by more than `min_delta`. Any number is better than NaN.

@@ -15,7 +15,7 @@ struct RunLength {
   int64_t steps_per_epoch = 1;
   int64_t steps = 1;  // steps of the whole run: steps_per_epoch * train.epochs
   /// The difference between steps_per_epoch and the actual number of steps of an epoch, summed over the
-  /// finished epochs. It is not 0 if the run was resumed with another batch size or other data. See
+  /// finished epochs. It is not 0 if the run was resumed with a different batch size or different data. See
   /// position().
   int64_t shift = 0;
 };

@@ -28,7 +28,7 @@ inline bool is_in_steps(const OrAuto<StepCount>& count) {
 /// Returns the step number that a schedule with these counts (StepCount or OrAuto<StepCount>) uses to compute
 /// the rate. If all counts are in steps, this is `step`, the number of steps that the run has made. If a
 /// count is in epochs or `auto`, the step number is computed from the epoch instead: epochs that were trained
-/// with another number of steps count as if they had run.steps_per_epoch steps.
+/// with a different number of steps count as if they had run.steps_per_epoch steps.
 template <class... Counts>
 int64_t position(int64_t step, const RunLength& run, const Counts&... counts) {
   return (is_in_steps(counts) && ...) ? step : step + run.shift;

@@ -16,7 +16,7 @@ enum class ColumnMeaning {
   date,
   odd_numbers,  // numbers mixed with a few texts or commas
   free_text,    // sentences
-  many_texts,   // short texts; there are too many different ones for a one-hot feature each
+  many_texts,   // short texts with too many different values for one-hot encoding
   categories,
   number,
   amount,  // numbers with a currency symbol, a percent sign or thousands separators

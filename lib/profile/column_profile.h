@@ -117,7 +117,7 @@ class ColumnProfiler {
   bool has_one_other_text_ = true;
   Cell text_, comma_;  // the first text, and the first one with a comma
   std::unordered_map<std::string, int64_t, TextHash, std::equal_to<>> counts_;
-  std::unordered_set<size_t> hashes_;  // of the values; empty after the first value that occurs twice
+  std::unordered_set<size_t> hashes_;  // hashes of the values; empty after the first duplicate
   // Hashes of texts such as "none", which are missing values if the column has numbers.
   std::set<double> gaps_;
 };

@@ -38,9 +38,8 @@ struct NewConfig {
 
 /// Converts any text to a single line of valid UTF-8 without control characters.
 std::string one_line(std::string_view text);
-/// Returns a string in the form in which a configuration must contain it, even inside brackets. The string is
-/// quoted if YAML could read it as something else. A dollar sign that would begin a variable is written as
-/// `$$`.
+/// Returns a string as it must be written in a configuration, even inside brackets. The string is quoted if
+/// YAML could read it as something else. A dollar sign that would begin a variable is written as `$$`.
 std::string yaml_string(const std::string& text);
 /// Returns the comments at the beginning of the configuration: how it was made, notes, the table of columns,
 /// and warnings.

@@ -1,5 +1,5 @@
-// Implements `dtrain new` for two parallel folders of images. The task is segmentation, or the computation of
-// images from images.
+// Implements `dtrain new` for two parallel folders of images. The task is segmentation or image-to-image
+// regression.
 #include <algorithm>
 #include <cmath>
 
@@ -15,7 +15,7 @@ namespace dtrain {
 
 namespace {
 
-constexpr int64_t kLongestSide = 128;  // larger images take long on CPUs
+constexpr int64_t kLongestSide = 128;  // training on larger images would be slow on CPUs
 
 /// Sizes of the proposed network.
 struct UNet {

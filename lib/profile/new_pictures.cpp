@@ -26,7 +26,7 @@ int64_t side_for(const PictureLook& look) {
   const int64_t smaller = std::min(look.height, look.width);
   for (const int64_t side : kSides)
     if (smaller <= side && look.has_pictures()) return side;
-  return kSides[4];  // larger images take long and are rarely necessary
+  return kSides[4];  // training on larger images is slow, and they are rarely necessary
 }
 
 /// Returns the section `model`: convolutions that halve the image until it is small, and then `last`, the

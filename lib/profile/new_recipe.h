@@ -1,5 +1,5 @@
-// Lengths of training and learning rates for the configurations of `dtrain new`. bench/templates.py measures
-// their results.
+// Training lengths and learning rate schedules for the configurations that `dtrain new` generates.
+// bench/templates.py measures how well these configurations train.
 #pragma once
 
 #include <cstdint>

@@ -22,7 +22,7 @@ struct PictureLook {
   std::vector<std::string> first;  // paths of the first files that count as `bad`
   int64_t height = 0, width = 0;   // median height and width of the images
   bool gray = false;               // whether all images are gray
-  bool has_16_bits = false;        // whether an image has values of 16 bits
+  bool has_16_bits = false;        // whether any image has 16-bit values
 
   bool has_pictures() const { return bad < looked; }
 };
@@ -36,13 +36,13 @@ struct NamedPictures {
 };
 
 /// Returns the first column whose values are names of images in the folder of the table or in a subfolder. If
-/// there is no such column, returns a column whose values have the extensions of image files, although the
-/// files are missing. Such a column is returned only if at most one other column could describe the images.
+/// there is no such column, returns a column whose values have the extensions of image files, even if the
+/// files do not exist. Such a column is returned only if at most one other column could describe the images.
 /// Otherwise returns nullopt.
 std::optional<NamedPictures> find_named_pictures(const TableProfile& table, const std::string& path);
 
 /// Reads the headers of all files. If there are very many files, reads only a sample of them. `is_bad`, if
-/// not null, gets one flag per file. A flag is true if the file is not an image. After reading only a sample,
+/// not null, gets one flag per file. A flag is true if the file is not an image. If only a sample is read,
 /// all flags are false.
 PictureLook inspect_files(const PictureSource& files, std::vector<bool>* is_bad = nullptr);
 

@@ -59,7 +59,7 @@ size_t count_between_blanks(std::string_view line) {
 }
 
 /// Returns true if all lines have the same number of values when they are split at blanks. The first line may
-/// have one value less, because R writes such headers.
+/// have one value fewer, because R writes such headers.
 bool is_between_blanks(const std::vector<std::string_view>& lines) {
   if (lines.size() < 2) return false;
   const size_t count = count_between_blanks(lines[1]), first = count_between_blanks(lines[0]);

@@ -27,7 +27,7 @@ const char* read_table_row(const CsvText& text, CsvFields& fields, const char* p
 /// Returns the row at position `p`, and sets `p` to the position of the next row.
 TableRow take_table_row(const CsvText& text, CsvFields& fields, const char*& p);
 
-/// Returns true if the row `first` is a header. To find out, compares this row with the rows `below` it.
+/// Returns true if the row `first` is a header. The function compares this row with the rows `below` it.
 /// Throws UserError if the header contains the same name twice.
 bool is_table_header(const CsvText& text, const TableRow& first, const std::vector<TableRow>& below);
 

@@ -30,7 +30,7 @@ struct TablePlan {
   std::vector<size_t> features(ColumnMeaning meaning) const;
   /// Returns the column of free text if it is the only feature; otherwise nullopt.
   std::optional<size_t> text() const;
-  /// Returns the numeric features in which at least a twentieth of the rows have no value. For each of them,
+  /// Returns the numeric features that have no value in at least a twentieth of the rows. For each of them,
   /// an additional 0/1 feature marks the rows without a value.
   std::vector<size_t> indicators(const TableProfile& table) const;
 };

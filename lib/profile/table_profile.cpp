@@ -14,7 +14,7 @@ namespace dtrain {
 
 namespace {
 
-/// Throws UserError if the file has one of the formats that users often give instead of a text table.
+/// Throws UserError for files that users often pass instead of a text table, such as Excel workbooks.
 void reject_other_formats(const CsvText& text) {
   const std::string_view start(text.begin(),
                                static_cast<size_t>(std::min<ptrdiff_t>(text.end() - text.begin(), 4)));

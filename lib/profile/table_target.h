@@ -16,14 +16,14 @@ struct TargetPlan {
   int64_t classes = 0;
   // Whether the class names are numbers, but not exactly the numbers from 0 to the number of classes - 1.
   bool names_are_numbers = false;
-  bool rare = false;         // whether a class has far fewer rows than another class
-  bool stratify = false;     // whether every class has enough rows for all splits
-  std::string note;          // why a column that is more likely by its name was not chosen; usually ""
-  std::string rare_warning;  // "" if `stratify`
+  bool rare = false;                  // whether a class has far fewer rows than another class
+  bool stratify = false;              // whether every class has enough rows for all splits
+  std::string note;                   // why a column with a more likely name was not chosen; usually ""
+  std::string rare_warning;           // "" if `stratify`
   std::vector<std::string> warnings;  // other problems of the column
 };
 
-/// If the largest class has at least this many times the rows of the smallest class, the classes are
+/// If the largest class has at least this many times as many rows as the smallest class, the classes are
 /// weighted.
 inline constexpr int64_t kRareClass = 10;
 

@@ -24,7 +24,7 @@ struct ComparedModel {
 };
 
 /// Opens a model: the file that the user gave, or the checkpoint of a run. Calls `warn` for damaged
-/// checkpoints. Throws UserError.
+/// checkpoints. Throws UserError if the model cannot be opened.
 ComparedModel load_compared_model(const std::string& given,
                                   const std::function<void(const std::string&)>& warn);
 

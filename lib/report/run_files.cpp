@@ -160,7 +160,7 @@ std::vector<Json> parse_json_lines(std::string_view text) {
   for (size_t at = 0, end; (end = text.find('\n', at)) != std::string_view::npos; at = end + 1) try {
       if (Json record = Json::parse(text.substr(at, end - at)); record.is_object())
         records.push_back(std::move(record));
-    } catch (const UserError&) {  // a line that was truncated by a kill; complete lines may follow
+    } catch (const UserError&) {  // a line truncated when a process was killed; complete lines may follow
     }
   return records;
 }

@@ -16,8 +16,8 @@
 
 namespace dtrain {
 
-/// Name of the file in the folder of a sweep that contains the values of each run: {"runs": {"<folder>":
-/// {"<key>": "<value>", ...}}}.
+/// Name of the file, in a sweep's folder, that lists the values of each run: {"runs": {"<folder>": {"<key>":
+/// "<value>", ...}}}.
 inline constexpr const char* kSweepFile = "sweep.json";
 
 /// Information about metrics that is derived from a run's configuration. The names of metrics have no "val_"

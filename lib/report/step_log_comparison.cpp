@@ -16,7 +16,7 @@ namespace dtrain {
 
 namespace {
 
-/// Returns the losses of a step log by step. If a resume repeated a step, the last value counts.
+/// Returns the losses of a step log, indexed by step. If a resume repeated a step, the last value counts.
 std::map<int64_t, double> read_step_log(const std::string& path) {
   std::map<int64_t, double> losses;
   std::ifstream file(path, std::ios::binary);

@@ -19,9 +19,9 @@
 namespace dtrain {
 
 /// Writes TensorBoard's event files. There are several folders, which TensorBoard shows as separate runs:
-/// train/ and validation/ contain values by epoch, such as epoch_loss, and steps/ contains values by global
-/// step. train/ and validation/ use the same tags, so that their curves are in the same charts. Each process
-/// writes one file, whose name ends in "dtrain", in each folder.
+/// train/ and validation/ contain one value per epoch for each metric, such as epoch_loss, and steps/
+/// contains values indexed by global step. train/ and validation/ use the same tags, so that their curves are
+/// in the same charts. Each process writes one file, whose name ends in "dtrain", in each folder.
 ///
 /// If a run continues from an earlier step, the records of later steps that a previous process has written
 /// are removed. The files then have the same records as those of an uninterrupted run. An event tells a

@@ -71,8 +71,8 @@ Expanded expand_text(const ConfigNode& node, Diagnostics& diagnostics) {
 }
 
 /// Parses the text as YAML if it is a quoted string, or a list or mapping in brackets. Any other text becomes
-/// a plain scalar without parsing, because in YAML the characters '#' and '*' of a path could have a special
-/// meaning.
+/// a plain scalar without parsing, because the characters '#' and '*', which may occur in paths, could have a
+/// special meaning in YAML.
 ConfigNode read_value(std::string text, const Mark& mark) {
   const size_t first = text.find_first_not_of(" \t\n"), last = text.find_last_not_of(" \t\n");
   text = first == std::string::npos ? "" : text.substr(first, last - first + 1);

@@ -34,7 +34,7 @@ std::string_view rejected_kind(mode_t mode) {
 }
 
 /// Reads a nonblocking descriptor of a file or pipe until its end, or until `bytes` is full. If a pipe has a
-/// writer, waits without a time limit for its data, because a process substitution may take long. If no
+/// writer, waits without a time limit for its data, because a process substitution may be slow. If no
 /// writer has opened the pipe yet, waits only briefly. Returns an error message, or "" on success.
 std::string read_all(int file, std::string& bytes) {
   constexpr int kPollMilliseconds = 20, kMostPolls = 50;

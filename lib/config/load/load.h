@@ -20,12 +20,13 @@ namespace dtrain {
 /// - Applies each --set, "a.b.0.c=VALUE" or "a.b[0].c=VALUE" (VALUE is YAML). Missing keys are added, and the
 ///   schema checks them later.
 ///
-/// Reports two errors of a --set: an index that is out of range, and a key inside a scalar.
+/// It is an error if a --set has an index that is out of range, or a key inside a scalar.
 ///
-/// After some errors, the rest of the result can still be checked: after an error of a --set, the result
-/// lacks this assignment; if an included file cannot be read, its key has the value ConfigNode::unreadable().
-/// After any other error, the result is null. If a file is missing, the error is reported at the location
-/// that names the file. If `path` itself is missing, the error has no location.
+/// After some errors, the rest of the result can still be checked: after an error in a --set, the result
+/// lacks this assignment; if an included file cannot be read, its key has the value ConfigNode::unreadable()
+/// or, in the case of `strategy`, is left out. After any other error, the result is null. If a file is
+/// missing, the error is reported at the location of the file's name. If `path` itself is missing, the error
+/// has no location.
 ConfigNode load_config(const std::string& path, const std::vector<std::string>& sets,
                        Diagnostics& diagnostics);
 

@@ -1,4 +1,4 @@
-// Merging a configuration over its base.
+// Merges a configuration with its base.
 #pragma once
 
 #include "config/node.h"

@@ -52,8 +52,8 @@ class Assignment {
     if (node.is_sequence()) return into_sequence(node, level);
     if (node.is_mapping()) return into_mapping(node, level);
     if (node.is_null()) return into_mapping(ConfigNode::mapping({}, mark_), level);
-    // If the type name is a plain scalar, such as `adam`, and one of its options is set, it becomes `adam:
-    // {}`.
+    // If a type is written as its name only, such as `adam`, and one of its options is set, the name becomes
+    // a mapping: `adam: {}`.
     if (node.text() == keys_[level] && level + 1 < keys_.size())
       return into_mapping(ConfigNode::mapping({{node, ConfigNode()}}, node.mark()), level);
     fail(fmt::format("'{}' is {}, not a mapping or a list", path(level), node.describe()));

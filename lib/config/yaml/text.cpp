@@ -10,7 +10,7 @@ namespace dtrain {
 
 namespace {
 
-/// Maximum number of brackets and commas in a text. The limit bounds the memory, because yaml-cpp buffers all
+/// Maximum number of brackets and commas in a text. This limits memory use, because yaml-cpp buffers all
 /// tokens of a flow collection before it returns the first one.
 constexpr size_t kMaxFlowMarks = 1'000'000;
 constexpr size_t kShownCharacters = 60;  // maximum length of a text in a message

@@ -1,4 +1,4 @@
-// Helpers of layers: base classes, and checks of inputs.
+// Helpers for layers: base classes and input checks.
 #pragma once
 
 #include <optional>
@@ -25,22 +25,22 @@ class LayerWith : public Layer {
 
 /// Returns whether there is exactly one input. Reports an error otherwise.
 bool one_input(std::span<const TensorSpec> inputs, const ReportError& report_error);
-/// Returns the only input, which must be float32. Returns null after it reported an error.
+/// Returns the only input, which must be float32. Returns null after reporting an error.
 const TensorSpec* float_input(std::span<const TensorSpec> inputs, const ReportError& report_error);
-/// Returns the only input, which must be float32 and have at least one axis. Returns null after it reported
+/// Returns the only input, which must be float32 and have at least one axis. Returns null after reporting
 /// an error. `purpose` describes the axis in the message ("of channels").
 const TensorSpec* float_input_with_axis(std::span<const TensorSpec> inputs, std::string_view purpose,
                                         const ReportError& report_error);
-/// Returns the only input, which must be a float32 image of [height, width, channels]. Returns null after it
-/// reported an error.
+/// Returns the only input, which must be a float32 image of shape [height, width, channels]. Returns null
+/// after reporting an error.
 const TensorSpec* image_input(std::span<const TensorSpec> inputs, const ReportError& report_error);
-/// Returns the only input, which must be a float32 volume of [depth, height, width, channels]. Returns null
-/// after it reported an error.
+/// Returns the only input, which must be a float32 volume of shape [depth, height, width, channels]. Returns
+/// null after reporting an error.
 const TensorSpec* volume_input(std::span<const TensorSpec> inputs, const ReportError& report_error);
 /// Returns whether there are at least two inputs and all are float32. Reports an error otherwise.
 bool several_float_inputs(std::span<const TensorSpec> inputs, const ReportError& report_error);
 /// Returns the first input. There must be at least two inputs, all float32 and of the same shape. Returns
-/// null after it reported an error.
+/// null after reporting an error.
 const TensorSpec* equal_float_inputs(std::span<const TensorSpec> inputs, const ReportError& report_error);
 
 /// Returns the result of Layer::infer() for an output with the input's shape and dtype; an empty vector if

@@ -1,5 +1,5 @@
-// Layers of sequences of shape [length, channels]. They are computed by layers of images: the sequence is an
-// image of height 1.
+// Layers for sequences of shape [length, channels]. Each is computed by the corresponding image layer, which
+// treats the sequence as an image of height 1.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,7 @@ struct ImageOptions {
 /// Returns a sequence layer that applies `image` to images of height 1. If a parameter of `image` has four
 /// axes, the first axis has the extent 1, and the sequence layer removes it.
 std::shared_ptr<const Layer> layer_of_sequences(std::shared_ptr<const Layer> image);
-/// Returns the sequence layer with these options. `options` has the form in which a Schema writes options.
+/// Returns the sequence layer with these options. `options` has the format of Schema::write().
 std::shared_ptr<const Layer> layer_of_sequences(const ImageOptions& image, const ConfigNode& options);
 
 /// The padding before and after a sequence, written as one number or two.

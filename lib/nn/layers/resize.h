@@ -1,4 +1,4 @@
-// The resizing of images: the option for the interpolation, and the computation.
+// Image resizing: the interpolation option and the computation.
 #pragma once
 
 #include "config/schema.h"

@@ -54,7 +54,7 @@ bool spreads_too_far(const Window& window, const std::string& option, const Tens
 /// window in the message ("pool_size").
 bool fits(const Window& window, const std::string& option, const TensorSpec& image,
           const ReportError& report_error);
-/// Returns "3x3".
+/// Returns a text such as "3x3".
 std::string str(const Size2& size);
 /// Returns a text such as "3x3", or "3x3x3" if the image is a volume.
 std::string str(const Size3& size, const Shape& image);

@@ -1,4 +1,4 @@
-// Helpers of losses: the targets that they require.
+// Helpers for losses: the shapes and dtypes of the targets that they require.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Losses of a row that are not sums over the elements of the row.
+// Losses that are computed for each row as a whole.
 #include "nn/losses/class_target.h"
 #include "nn/losses/loss_options.h"
 #include "nn/losses/softmax_loss.h"

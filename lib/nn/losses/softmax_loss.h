@@ -8,8 +8,8 @@
 
 namespace dtrain {
 
-/// A loss of probabilities that a softmax computes. `Derived` has a constructor with the arguments (spec,
-/// weight). `Spec` has a member from_logits.
+/// A loss whose predictions are softmax probabilities, or the logits of a softmax. `Derived` has a
+/// constructor with the arguments (spec, weight). `Spec` has a member from_logits.
 template <class Derived, class Spec>
 class SoftmaxLoss : public Loss {
  public:

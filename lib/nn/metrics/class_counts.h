@@ -7,9 +7,9 @@
 
 namespace dtrain {
 
-/// The way in which a score is averaged over classes. micro: the score of the total counts. macro: the mean
-/// over all classes that were predicted or that occur in the targets. weighted: the mean weighted by the
-/// number of target rows of each class. none: no average, but one number per class.
+/// How a score is averaged over classes. micro: the score of the total counts. macro: the mean over all
+/// classes that were predicted or that occur in the targets. weighted: the mean weighted by the number of
+/// target rows of each class. none: no average, but one number per class.
 enum class Average { none, micro, macro, weighted };
 template <>
 inline const EnumNames<Average> names_of<Average> = {{Average::none, "none"},

@@ -21,7 +21,7 @@ inline constexpr auto kMetricName =
 /// The result of a metric whose value is undefined.
 inline constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 
-/// The meaning of an output's numbers for a metric. It is determined by the loss of the output.
+/// How a metric interprets the elements of an output. This is determined by the loss of the output.
 struct ScoreReading {
   Scores scores = Scores::any;
   bool of_columns = false;  // true if each column is a separate yes/no prediction
@@ -60,7 +60,7 @@ class CountedMetric : public Metric {
   virtual CountSpec spec(int64_t columns, DType target) const = 0;
 };
 
-/// A counted metric that depends on the meaning of the output's numbers for the loss. `Derived` must be
+/// A counted metric that depends on how the loss interprets the elements of the output. `Derived` must be
 /// copyable.
 template <class Derived>
 class ScoredMetric : public CountedMetric {

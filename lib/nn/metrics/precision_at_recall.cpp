@@ -70,7 +70,7 @@ class PrecisionAtRecall : public ScoredMetric<PrecisionAtRecall> {
     const size_t begin = 2 * n * static_cast<size_t>(options_.class_id.value_or(0));
     return {sums.subspan(begin, n), sums.subspan(begin + n, n)};
   }
-  /// Returns the largest precision among all buckets for which the recall is reached. The function
+  /// Returns the largest precision among all buckets that reach the required recall. The function
   /// `precision` computes the precision from (true positives, false positives of higher buckets, negatives of
   /// the bucket).
   template <class Precision>

@@ -17,8 +17,8 @@ inline int64_t default_buckets(int64_t columns) {
   return buckets;
 }
 
-/// The counts of one curve. Negative and positive targets are counted separately, in buckets by ascending
-/// score.
+/// The counts of one curve. Negative and positive targets are counted separately, in buckets that are sorted
+/// by ascending score.
 struct BucketCounts {
   std::span<const double> negatives, positives;
 

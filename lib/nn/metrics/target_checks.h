@@ -1,4 +1,4 @@
-// Helpers of metrics: checks of the targets.
+// Helpers for metrics: target checks.
 #pragma once
 
 #include <string>

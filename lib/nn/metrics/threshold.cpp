@@ -18,9 +18,9 @@ using Goal = ThresholdGoal::Kind;
 
 constexpr int64_t kBuckets = 32768;
 
-/// The result of a threshold: the numbers of rows that are predicted to be in the second class.
+/// The row counts by which a threshold is rated. "Predicted" rows are predicted to be in the second class.
 struct Predicted {
-  // Predicted rows that are in the second class (hits) or in the first class (misses).
+  // Predicted rows that are actually in the second class (hits) or in the first class (misses).
   double hits = 0, misses = 0;
   // All rows of the second class (positives) and of the first class (negatives).
   double positives = 0, negatives = 0;

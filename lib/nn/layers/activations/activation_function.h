@@ -1,4 +1,4 @@
-// The activation functions of Keras. They are options of layers.
+// Keras's activation functions, which are options of layers.
 #pragma once
 
 #include <optional>

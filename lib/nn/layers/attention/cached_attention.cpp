@@ -40,7 +40,7 @@ class PreparedCachedAttention : public PreparedLayer {
     operation_ = scratch.add(static_cast<int64_t>(attention_->scratch_bytes()), 1);
     requirements_.scratch_bytes = scratch.bytes();
     // allocate() returns zeroed memory. This is necessary because attention also reads the positions that
-    // were not computed yet: their weight is 0, but their elements must be finite.
+    // have not been computed yet: their weight is 0, but their elements must be finite.
     const auto kept = [&](int64_t width) {
       return ops_.context().allocate(static_cast<size_t>(batch_ * options.positions * width) * element);
     };

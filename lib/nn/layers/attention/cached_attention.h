@@ -9,8 +9,8 @@
 
 namespace dtrain {
 
-/// The options of a multi_head_attention layer. Options that the user did not set have been replaced by their
-/// default numbers.
+/// The options of a multi_head_attention layer. Options that the user did not set contain their default
+/// values.
 struct CachedAttentionOptions {
   int64_t positions = 0;  // number of positions of the longest sequence
   int64_t heads = 1, kv_heads = 1, key_dim = 0, value_dim = 0;

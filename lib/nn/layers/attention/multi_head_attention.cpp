@@ -94,8 +94,8 @@ struct ProjectedArray {
   int64_t column;
 };
 
-/// Stores three kinds of arrays from forward to backward: the projected queries, keys and values; the output
-/// of attention; and its logsumexp.
+/// In training, forward saves three kinds of arrays for backward: the projected queries, keys and values; the
+/// output of attention; and the logsumexp of the attention scores.
 class PreparedMultiHeadAttention : public PreparedLayer {
  public:
   PreparedMultiHeadAttention(const LayerRequest& request, const AttentionShape& shape,

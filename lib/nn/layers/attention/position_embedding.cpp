@@ -12,7 +12,7 @@
 namespace dtrain {
 namespace {
 
-/// Returns the only input if it is a sequence of [positions, features]; null after reporting an error.
+/// Returns the only input if its shape is [positions, features]; null after reporting an error.
 const TensorSpec* sequence_input(std::span<const TensorSpec> inputs, const ReportError& report_error) {
   const TensorSpec* input = float_input(inputs, report_error);
   if (!input || input->shape.rank() == 2) return input;

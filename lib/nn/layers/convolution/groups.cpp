@@ -20,7 +20,7 @@ int64_t largest_divisor(int64_t number, int64_t most) {
   return largest;
 }
 
-/// Returns the multiples of `unit` next to `number`: "4 or 8".
+/// Returns the positive multiples of `unit` that are closest to `number`: "4 or 8".
 std::string multiples_near(int64_t number, int64_t unit) {
   const int64_t lower = number / unit * unit;
   return lower > 0 ? fmt::format("{} or {}", lower, lower + unit) : fmt::format("{}", unit);

@@ -1,4 +1,4 @@
-// A dense layer that computes with the parameter of an embedding.
+// A dense layer that shares the weights of an embedding.
 #pragma once
 
 #include "config/diagnostics.h"

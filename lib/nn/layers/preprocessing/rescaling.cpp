@@ -61,8 +61,8 @@ class PreparedRescaling : public PreparedLayer {
   }
 
  private:
-  /// Returns one number of the option for each column of the rows. If the option has a single number, all
-  /// columns get this number.
+  /// Returns the factor or offset of each column. If the option has a single number, all columns get this
+  /// number.
   std::vector<float> of_channels(const PerChannel& option) const {
     std::vector<float> numbers;
     for (int64_t c = 0; c < columns_; ++c)

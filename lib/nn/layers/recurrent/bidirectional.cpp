@@ -91,7 +91,7 @@ struct BidirectionalOptions {
     return schema;
   }
 
-  /// Returns the layer for the other direction.
+  /// Returns the layer for the second direction.
   Configured<Layer> backward() const {
     if (backward_layer) return backward_layer->layer;
     const ConfigNode options =

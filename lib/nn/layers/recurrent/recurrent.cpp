@@ -113,7 +113,7 @@ class PreparedRecurrent : public PreparedLayer {
   /// Returns the dropout factors of the state, with one set per gate. The shape is [samples, gates * units].
   /// Returns null if there is no dropout.
   const void* state_factors(const LayerArguments& args) {
-    // Selects other random numbers for the state than for the inputs.
+    // The dropout of the state uses different random numbers than the dropout of the inputs.
     constexpr uint32_t kOtherStream = 0x7f4a7c15u;
     return factors(args, recurrent_dropout_, stream_ + kOtherStream, state_columns_, state_factors_at_);
   }

@@ -10,7 +10,7 @@
 
 namespace dtrain {
 
-/// The way in which the outputs of the two directions are merged. `none`: they remain two separate outputs.
+/// How the outputs of the two directions are merged. `none`: they remain two separate outputs.
 enum class MergeMode { concat, sum, mul, ave, none };
 
 /// The prepared layer of one direction.
@@ -19,7 +19,7 @@ struct PreparedDirection {
   size_t inputs = 1;      // the sequences and, if there are any, the initial states
   size_t outputs = 1;     // the output and, with return_state, the last states
   size_t parameters = 0;  // number of parameters
-  int64_t units = 0;      // columns of the output
+  int64_t units = 0;      // number of columns of the output
   bool flips = false;     // whether the steps of the output are reversed before the merge
 };
 

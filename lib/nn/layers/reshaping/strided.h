@@ -1,4 +1,4 @@
-// Layers whose output contains elements of the input, in another order or several times.
+// Layers whose output contains elements of the input in a different order, or several times.
 #pragma once
 
 #include "nn/layer.h"
