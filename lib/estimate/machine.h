@@ -19,7 +19,7 @@ struct Machine {
   int64_t bytes = 0;  // memory of each GPU, or memory of the host that all cpu:N devices share, in bytes
   int cores = 1;      // cores of the host, which all cpu:N devices share
   double link = 0;    // speed of copies between two devices, in bytes per second
-  // The requested memory of each GPU, from which `bytes` is computed; 0 if the request has no memory.
+  // The requested memory of each GPU, from which `bytes` is computed; 0 if the request does not specify it.
   int64_t requested_bytes = 0;
   DeviceCount device_count = DeviceCount::requested;
 };

@@ -13,9 +13,9 @@ namespace dtrain {
 StepTime measure_steps(const RunPlan& plan, double most_seconds) {
   const RunConfig& config = plan.config;
   using Clock = std::chrono::steady_clock;
-  constexpr size_t kWarm = 2,
-                   // On a GPU, the third step is the first one that replays a captured graph.
-      kLeast = 3;
+  // On a GPU, the third step is the first one that replays a captured graph. The median omits
+  // earlier steps if the epoch has more than two steps.
+  constexpr size_t kWarm = 2, kLeast = 3;
   const auto loader = open_loader(config, *config.dataset.train, config.dataset.shuffle, true);
   Engine engine(plan);
   engine.memory().set_data({.most_samples = loader->samples(),

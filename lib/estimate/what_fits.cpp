@@ -174,8 +174,8 @@ class Trials {
     });
   }
 
-  /// Returns the option `layers` of the strategy `placed`. It contains the device of each layer that is on
-  /// another device than its first input, and of each layer that reads a model input.
+  /// Returns the option `layers` of the strategy `placed`. It contains the device of each layer that is not
+  /// on the device of its first input, and of each layer that reads a model input.
   ConfigNode said_places(std::span<const int> slots, DeviceId::Kind kind) const {
     const Graph& graph = config_.graph;
     std::vector<ConfigNode::Entry> places;

@@ -23,9 +23,9 @@ class Decoder {
   Decoder(const SavedRun& run, const LanguageModel& model, bool uses_cache, int64_t most_texts, World& world);
 
   NextToken& next() { return *next_; }
-  /// Returns the number of texts in each call of next(). If a layer cannot compute one position at a time,
-  /// the bits of its results may depend on the other texts in the batch, so each replica then computes only
-  /// one text.
+  /// Returns the number of texts in each call of next().scores(). If a layer cannot compute one position at a
+  /// time, the bits of its results may depend on the other texts in the batch, so each replica then computes
+  /// only one text.
   int64_t texts() const { return texts_; }
   /// Returns the reason why nothing is cached, so that the whole window is computed again for each token; ""
   /// if the keys and values of earlier positions are cached.

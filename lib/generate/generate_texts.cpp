@@ -59,9 +59,9 @@ std::span<const float> drawable(const LanguageModel& model, std::span<const floa
   return memory;
 }
 
-/// Generates the texts with the numbers [first, first + texts.size()). If these are fewer texts than the
-/// batch has rows, the batch is filled with copies of the last text. Returns false if the observer has
-/// requested the end.
+/// Generates the texts with the indices [first, first + texts.size()). If there are fewer texts than batch
+/// rows, the other rows are copies of the last text. Returns false if the observer has stopped the
+/// generation.
 bool generate_batch(const LanguageModel& model, NextToken& next,
                     std::span<const std::vector<int32_t>> prompts, const GenerateOptions& options,
                     size_t first, std::span<GeneratedText> texts, int64_t at_once, TextObserver& observer) {

@@ -26,8 +26,8 @@ std::string describe(const TensorSpec& spec) {
   return fmt::format("{} of {}", name_of(spec.dtype), spec.shape.str());
 }
 
-/// Returns whether the numbers of the output are probabilities. The loss defines this; without a loss, they
-/// are probabilities if the last layer is a softmax.
+/// Returns whether the output values are probabilities. The loss determines this. Without a loss, or if
+/// the loss accepts all numbers, they are probabilities if the last layer is a softmax.
 bool are_probabilities(const RunConfig& config) {
   const Scores scores = config.heads[0].scores();
   if (scores != Scores::any) return scores == Scores::probabilities;

@@ -13,7 +13,7 @@ namespace dtrain {
 /// of a stop text.
 class StopTexts {
  public:
-  /// `texts`: the stop texts, which must not be empty.
+  /// `texts`: the stop texts, none of which may be empty.
   explicit StopTexts(const std::vector<std::string>& texts) : texts_(texts) {}
 
   /// Adds a part, and returns the additional text that is certain not to belong to a stop text. Must not be

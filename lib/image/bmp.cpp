@@ -141,8 +141,8 @@ class BmpRows final : public PictureRows {
     return 14 + header + entry * count;
   }
 
-  /// Converts a row of palette indices to colors. Each index has `bits` bits. The first pixel is in the
-  /// highest bits of a byte.
+  /// Converts a row of palette indices to colors. Each index has `bits` bits. The first pixel of a
+  /// byte is in its highest bits.
   void indexed_row(const uint8_t* src, size_t width, uint32_t bits, uint8_t* row) const {
     const size_t in_byte = 8 / bits;
     for (size_t x = 0; x < width; ++x) {

@@ -49,8 +49,8 @@ Box middle_of(int64_t height, int64_t width, const PictureForm& form) {
   return box;
 }
 
-/// Returns the part of the output image that is filled with an image of this size if the image is not
-/// cropped. The image is centered and keeps its aspect ratio.
+/// Returns the part of the output image that an image of this size fills if it is not cropped. The image is
+/// centered and keeps its aspect ratio.
 Box place_in(int64_t height, int64_t width, const PictureForm& form) {
   const double factor = std::min(static_cast<double>(form.height) / static_cast<double>(height),
                                  static_cast<double>(form.width) / static_cast<double>(width));

@@ -114,7 +114,7 @@ class PngRows final : public PictureRows {
   }
 
  private:
-  /// Runs `call`, which calls libpng. libpng may leave `call` by longjmp, so `call` must not hold objects
+  /// Runs `call`, which calls libpng. libpng may leave `call` with longjmp, so `call` must not hold objects
   /// with destructors.
   template <class Call>
   void guarded(Call call) {

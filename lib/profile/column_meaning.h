@@ -28,15 +28,15 @@ const char* kind_of(ColumnMeaning meaning);
 /// Returns why a column with this meaning is not a feature, e.g. "it is empty", or "" if it is a feature.
 std::string why_no_feature(const ColumnProfile& column, ColumnMeaning meaning);
 
-/// Returns the features that the csv reader should derive from a column of dates, by their names in the
-/// reader's options. Features that would have the same value in every row are omitted.
+/// Returns the features that the csv reader should derive from a column of dates. They have the names that
+/// the reader's options use. Features that would have the same value in every row are omitted.
 std::vector<std::string> parts_of_dates(const DateSpan& dates);
 
 /// Returns the reason why a column that contains mostly numbers is not numeric, e.g. "it has 981 numbers and
 /// 1 text ('unknown' in line 602)". Returns "" for any other column.
 std::string why_no_numbers(const ColumnProfile& column);
 
-/// Returns the text by which --target selects the column.
+/// Returns the value of --target that selects the column.
 std::string shown(const TableProfile& table, size_t column);
 /// Returns the column's name for use within a sentence, e.g. "'age'" or "column 3".
 std::string called(const TableProfile& table, size_t column);

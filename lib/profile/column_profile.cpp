@@ -37,7 +37,7 @@ bool has_name_of_time(const std::string& name) {
 }
 
 /// Returns true for texts that mark a missing value, but are recognized by the csv reader only if `na_values`
-/// lists them. Infinity is one of them, because the reader accepts only finite numbers.
+/// lists them. Infinity counts as missing, because the reader accepts only finite numbers.
 bool is_name_of_missing(std::string_view text) {
   constexpr std::array<std::string_view, 20> kNames{
       "unknown", "missing", "not available", "not applicable", "undefined", "unspecified", "n.a.",
@@ -104,7 +104,7 @@ double ColumnProfiler::add_value(std::string_view text, const char* at) {
   constexpr size_t kMostHashes = 5'000'000;
   if (column_.distinct && hashes_.size() < kMostHashes) {
     column_.distinct = hashes_.insert(TextHash()(text)).second;
-    if (!column_.distinct) hashes_ = std::unordered_set<size_t>();  // clear() would keep memory
+    if (!column_.distinct) hashes_ = std::unordered_set<size_t>();  // clear() would not free the memory
   }
   if (!column_.many_values) count(text);
   return value;

@@ -14,7 +14,7 @@ struct TableProfile;    // table_profile.h
 struct NamedPictures;   // picture_look.h
 struct InspectedPairs;  // picture_pairs.h
 
-/// Options of `dtrain new`. Paths are as the user has given them.
+/// Options of `dtrain new`. The paths `data` and `file` may be relative to the working directory.
 struct NewOptions {
   std::string data;    // a CSV file, a text file or a folder
   std::string target;  // the column to predict; "" to guess it
@@ -44,8 +44,8 @@ std::string yaml_string(const std::string& text);
 /// Returns the comments at the beginning of the configuration: how it was made, notes, the table of columns,
 /// and warnings.
 std::string config_head(const NewOptions& options, const NewConfig& config);
-/// Returns the names of classes with their numbers of samples, e.g. "cat (3), dog (12)". If there are many
-/// classes, shows only the first ones.
+/// Returns the class names with their sample counts, e.g. "cat (3), dog (12)". If there are many classes,
+/// shows only the first ones.
 std::string describe_classes(const std::vector<std::string>& names, const std::vector<int64_t>& counts);
 /// Returns `path` relative to the configuration's folder.
 std::string path_from_config(const NewOptions& options, const std::string& path);

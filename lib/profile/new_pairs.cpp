@@ -43,8 +43,8 @@ UNet net_for(const PictureLook& look) {
   return net;
 }
 
-/// Returns the factor by which the height and width of the targets are larger than those of the images, if it
-/// is a whole number from 1 to 4. Returns 0 for other factors.
+/// Returns the ratio of the targets' size to the images' size if it is the same integer from 1 to 4 for the
+/// height and the width. Otherwise returns 0.
 int64_t enlargement(const InspectedPairs& pairs) {
   constexpr int64_t kMost = 4;
   for (int64_t factor = 1; factor <= kMost; ++factor)

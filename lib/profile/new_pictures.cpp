@@ -20,7 +20,7 @@ namespace dtrain {
 
 namespace {
 
-/// Returns a height and width of images that is suitable for a small network.
+/// Returns the side length, in pixels, of square images that suit a small network.
 int64_t side_for(const PictureLook& look) {
   constexpr std::array<int64_t, 6> kSides{28, 32, 64, 96, 128, 224};
   const int64_t smaller = std::min(look.height, look.width);
@@ -79,7 +79,7 @@ std::string picture_transforms(int64_t side, int channels) {
   return text + "\n";
 }
 
-/// Returns the section `dataset`. If there is no folder for a split, it is drawn from the training split.
+/// Returns the section `dataset`. A split without a folder is drawn from the training split.
 std::string picture_dataset(const NewOptions& options, const InspectedPictures& looked, int64_t side,
                             int channels) {
   const auto split = [&](const char* name, const InspectedPictures::Split& found) {

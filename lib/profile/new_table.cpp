@@ -115,7 +115,7 @@ std::string described(const TableProfile& table, const TargetPlan& plan) {
                                      : "one of " + describe_classes(target.values, target.counts));
 }
 
-/// Returns the lines of the split that set the windows of rows.
+/// Returns the lines in the section of a split that make each sample a window of rows.
 std::string windows_text(const TableProfile& table, const TableSeries& series) {
   std::string keys;
   if (series.by) keys = fmt::format(", by: {}", yaml_column(table, *series.by));

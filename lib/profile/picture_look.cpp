@@ -53,8 +53,8 @@ int64_t middle_of(std::vector<int64_t> values) {
 using Found = std::vector<std::optional<PictureHeader>>;
 
 /// Returns the index of the file that represents the i-th group of `stride` consecutive files. The position
-/// of this file within the group is different for each group. With the same position in each group, only one
-/// file of each pair could be sampled if the files come in pairs.
+/// of this file varies from group to group. If it were the same in every group and the files came in pairs,
+/// the sample could contain, for example, only the first file of each pair.
 int64_t place_of(int64_t i, int64_t stride, int64_t files) {
   return std::min(i * stride + i * 40'503 / 16 % stride, files - 1);
 }

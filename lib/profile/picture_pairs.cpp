@@ -78,10 +78,10 @@ bool mostly_match(const PairedFolders& folders) {
   return 2 * names.shared > names.all;
 }
 
-/// Distinct values of pixels: gray levels, or colors 0xrrggbb.
+/// Distinct pixel values: gray levels, or colors as 0xrrggbb.
 using Values = std::set<uint32_t>;
 
-/// Returns the set of the different pixel values in an image with 1 or 3 channels. Stops when the set has
+/// Returns the set of pixel values in an image with 1 or 3 channels. Stops when the set has
 /// more than kMostValues elements. Throws UserError if the image cannot be decoded as a mask with this number
 /// of channels.
 Values values_of(const PictureSource& source, int64_t i, int channels) {
@@ -104,7 +104,7 @@ Values values_of(const PictureSource& source, int64_t i, int channels) {
   return values;
 }
 
-/// Returns the set of the pixel values in up to `most` masks. Files that are not images are skipped. Returns
+/// Returns the set of pixel values in up to `most` masks. Files that are not images are skipped. Returns
 /// nullopt in these cases: a mask has more than kMostValues values, a mask is a JPEG file, all masks together
 /// have more than MaskClasses::kMost values, or no mask can be decoded. If an image cannot be decoded as a
 /// mask with 3 channels, it is damaged and is skipped. If it cannot be decoded as a mask with 1 channel, it

@@ -1,4 +1,4 @@
-// Tells prose from tables, for `dtrain new`.
+// Distinguishes prose from tables, for `dtrain new`.
 #pragma once
 
 #include <string>

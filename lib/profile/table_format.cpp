@@ -15,7 +15,7 @@ namespace dtrain {
 
 namespace {
 
-/// Returns at most the first 50 lines that are not blank.
+/// Returns the first 50 lines that are not blank, or all of them if there are fewer.
 std::vector<std::string_view> first_lines(const CsvText& text) {
   constexpr size_t kMost = 50;
   std::vector<std::string_view> lines;

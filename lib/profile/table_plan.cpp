@@ -21,7 +21,7 @@ ColumnRole role_of_column(const TableProfile& table, size_t place) {
   return {meaning, why.empty() ? Use::feature : Use::left_out, std::move(why)};
 }
 
-/// Uses the first column that identifies the rows as the id of predictions.
+/// Chooses the first column that identifies the rows. Its values become the ids of the predictions.
 void choose_id(const TableProfile& table, TablePlan& plan) {
   const auto found = std::find_if(plan.columns.begin(), plan.columns.end(), [](const ColumnRole& column) {
     return column.use == Use::left_out && column.meaning == ColumnMeaning::id;
@@ -34,8 +34,8 @@ void choose_id(const TableProfile& table, TablePlan& plan) {
     plan.warnings.push_back(fmt::format("{}, which identifies the rows: {}", called(table, place), odd));
 }
 
-/// Warns that the table is not used as the time series `series`, because some rows have the same time as
-/// another row.
+/// Warns that the time series `series` are not used, because some rows have the same time as another row of
+/// their series.
 void warn_of_repeated_times(const TableProfile& table, const std::string& path, const TableSeries& series,
                             TablePlan& plan) {
   const auto repeated = static_cast<int64_t>(series.repeated.size());
@@ -50,7 +50,7 @@ void warn_of_repeated_times(const TableProfile& table, const std::string& path, 
       series.by ? " of the same series" : "", describe_repeated(table, path, series)));
 }
 
-/// Proposes windows if the target is a number and the rows are time series. Samples that are windows have no
+/// Proposes windows if the target is a number and the rows form time series. Samples that are windows have no
 /// ids.
 void choose_series(const TableProfile& table, const std::string& path, TablePlan& plan) {
   if (!plan.target.regression) return;

@@ -50,7 +50,7 @@ std::string warn_of_bytes(const CsvText& text, const char* at) {
                      text.line_of(at), piped("iconv -f latin1 -t utf8", text.path(), "utf8.csv"));
 }
 
-/// Returns at most the first 200 rows from `p`.
+/// Returns the first 200 rows from `p` on, or all of them if there are fewer.
 std::vector<TableRow> first_rows(const CsvText& text, const char* p) {
   constexpr size_t kMost = 200;
   CsvFields fields(text);
@@ -79,8 +79,8 @@ void profile_rows(const CsvText& text, const char* p, std::vector<ColumnProfiler
 /// The name that the csv reader gives to the column of row names. R writes this column without a name.
 constexpr const char* kRowNames = "row.names";
 
-/// Returns true if `first` is a header. If the table has a column of row names without a name, also inserts
-/// its name into `first`.
+/// Returns true if `first` is a header. If the table has an unnamed column of row names, also inserts the
+/// name kRowNames into `first`.
 bool take_header(const CsvText& text, const std::vector<TableRow>& below, TableRow& first) {
   const bool has_row_names =
       !below.empty() && below.front().size() == first.size() + 1 && !below.front().back().text.empty();

@@ -32,8 +32,8 @@ struct TableSeries {
 std::optional<TableSeries> find_series(const TableProfile& table, const std::string& path,
                                        const std::vector<size_t>& times, const std::vector<size_t>& by);
 
-/// Returns the lines of the rows with the same time: "lines 601 and 602", or, if there are more than three
-/// pairs, "lines 601 and 602, 801 and 802, 901 and 902, and 5 more".
+/// Returns the line numbers of the rows with the same time: "lines 601 and 602", or, if there are more than
+/// three pairs, "lines 601 and 602, 801 and 802, 901 and 902, and 5 more".
 std::string describe_repeated(const TableProfile& table, const std::string& path, const TableSeries& series);
 
 /// Returns an interval in words: "hour", "15 minutes", "day".

@@ -28,9 +28,9 @@ struct ComparedModel {
 ComparedModel load_compared_model(const std::string& given,
                                   const std::function<void(const std::string&)>& warn);
 
-/// Converts the weights of `model` to the layout of `other`, if `other` has the weight names and the order of
-/// axes of another tool. `model` must then be a checkpoint: it is replaced by the exported model, and the run
-/// that owns the weights is returned. Returns null if nothing was converted.
+/// Converts the weights of `model` to the layout of `other` if `other` has the weight names and the axis
+/// order of a tool other than dtrain. `model` must then be a checkpoint: it is replaced by the exported
+/// model, and the run that owns the weights is returned. Returns null if nothing was converted.
 std::unique_ptr<SavedRun> match_layout(ComparedModel& model, const ComparedModel& other);
 
 /// If `model` is a Keras model and `other` is a checkpoint whose weights have different names, imports the

@@ -75,7 +75,7 @@ ArrayComparison compare_all(const std::vector<ArrayRef>& a, const std::vector<Ar
   return result;
 }
 
-/// Returns the arrays of all slots, with names such as "momentum of dense/kernel".
+/// Returns the arrays of all optimizer slots, with names such as "momentum of dense/kernel".
 std::vector<ArrayRef> slots_of(const Checkpoint& checkpoint) {
   std::vector<ArrayRef> arrays;
   for (const OptimizerSlot& slot : checkpoint.content().slots)

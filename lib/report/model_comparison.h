@@ -10,12 +10,12 @@
 
 namespace dtrain {
 
-/// A fact with different values on the two sides; the value is "" on a side that lacks the fact.
+/// A property with different values on the two sides. The value is "" on a side without the property.
 struct ChangedFact {
   std::string name, a, b;
 };
 
-/// An array with different numbers on the two sides.
+/// An array whose values differ between the two sides.
 struct ChangedArray {
   std::string name;
   ArrayDifference difference;

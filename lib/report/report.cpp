@@ -36,7 +36,7 @@ struct Curve {
   std::vector<double> values;
 };
 
-/// Returns the curves with their names. They have the order in which the names first occur in the records.
+/// Returns the curves with their names, in the order in which the names first occur in the records.
 std::vector<std::pair<std::string, Curve>> curves_of(const std::vector<Json>& records) {
   std::vector<std::pair<std::string, Curve>> curves;
   std::map<std::string, size_t> places;

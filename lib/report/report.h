@@ -21,9 +21,9 @@ bool is_report_page(const std::string& path);
 /// class names for each of its tables. Used by tests.
 Json report_data(std::span<const RunFiles> runs, const std::string& program, const std::string& made);
 
-/// Returns the indices of the points of a curve to keep, in ascending order. There are at most `most` of
-/// them: the first point, the last point, and the minimum and the maximum in each interval between them. NaN
-/// is ignored.
+/// Returns the indices of the points of a curve to keep, in ascending order: the first point, the last point,
+/// and the minimum and the maximum of each of several intervals between these two. Keeps at most `most`
+/// points, but up to 4 if `most` is smaller. NaN is ignored.
 std::vector<size_t> thin_curve(std::span<const double> values, size_t most);
 
 }  // namespace dtrain

@@ -24,9 +24,9 @@ namespace dtrain {
 /// in the same charts. Each process writes one file, whose name ends in "dtrain", in each folder.
 ///
 /// If a run continues from an earlier step, the records of later steps that a previous process has written
-/// are removed. The files then have the same records as those of an uninterrupted run. An event tells a
-/// TensorBoard that has already read the removed records to discard them. Only the thread of the trainer uses
-/// this object. The first failure to write causes a warning; failures do not end the run.
+/// are removed. The files then have the same records as those of an uninterrupted run. In case
+/// TensorBoard has already read the removed records, an event tells it to discard them. Only the trainer's
+/// thread uses this object. The first failure to write causes a warning; failures do not end the run.
 class TensorBoard {
  public:
   using Warn = std::function<void(const std::string&)>;

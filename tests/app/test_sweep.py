@@ -149,7 +149,7 @@ class Mistakes(Sweep):
         self.assertEqual(self.folders("runs/config-sweep-3"), ["seed=3", "seed=4"])
         more = self.dtrain("sweep", "config.yaml", "--set", f"{RATE}=0.001,0.01,0.1", "--set", "train.epochs=1")
         self.assertIn("3 runs, 1 to train; saved in runs/config-sweep\n", more.err)
-        self.assertIn("another configuration", self.dtrain(*SWEEP, "--output", "runs/config-sweep-3", expect=2).err)
+        self.assertIn("different configuration or keys", self.dtrain(*SWEEP, "--output", "runs/config-sweep-3", expect=2).err)
         self.write("mine/sweep.csv", "mine\n")
         self.assertIn("'sweep.csv'", self.dtrain(*SWEEP, "--output", "mine", expect=2).err)
         self.assertEqual(os.listdir(self.dir / "mine"), ["sweep.csv"])

@@ -25,7 +25,7 @@ struct Named : std::vector<std::pair<std::string, V>> {
       if (key == name) return &value;
     return nullptr;
   }
-  /// Returns the location of a name in the configuration; no location if it is not known.
+  /// Returns the location of a name in the configuration, or Mark() if the location is not known.
   Mark mark_of(const std::string& name) const {
     const auto found = marks.find(name);
     return found == marks.end() ? Mark() : found->second;
@@ -116,8 +116,8 @@ struct ArrayNames {
   std::optional<std::string> input, target;
   Named<std::string> inputs, targets;
 
-  /// Returns the name of one array for each input of the request, then for each target. If the request has no
-  /// targets, the options need not name arrays of targets.
+  /// Returns one array name for each input of the request, then one for each target. If the request has no
+  /// targets, the options need not name target arrays.
   std::vector<std::string> resolve(const ReadRequest& request) const {
     auto all = Binding<std::string>{input, inputs}.resolve(request.inputs, "input", "inputs", request);
     if (!request.targets.empty()) {
@@ -127,8 +127,8 @@ struct ArrayNames {
     }
     return all;
   }
-  /// Calls open(name) for the array of series (`windows.by`) and for the array of times (`windows.time`), if
-  /// the options name them. Errors of open() get the location of the option.
+  /// Calls open(name) for the array that identifies the series (`windows.by`) and for the array of times
+  /// (`windows.time`), if the options name them. Errors that open() throws get the location of the option.
   template <class Open>
   static void for_each_key(const ReadRequest& request, Open open) {
     if (!request.windows) return;

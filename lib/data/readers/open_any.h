@@ -11,9 +11,9 @@
 
 namespace dtrain {
 
-/// The precision in which the numbers of an array are read. With `computed`, numbers are converted to the
+/// The precision with which the numbers of an array are read. With `computed`, numbers are converted to the
 /// types with which dtrain computes (float32, int32, uint8). With `all`, they are converted to float64, so
-/// that different times and different numbers of series remain different.
+/// that different times, and different numbers that identify series, remain distinct.
 enum class Digits { computed, all };
 
 /// Returns true if a file with this beginning is in the IDX format.

@@ -30,7 +30,7 @@ enum class FileUse {
 /// `targets` describe the columns before the transforms. Readers of formats that do not determine the shape
 /// of a sample (csv, synthetic) make columns of the shapes in `inputs` and `targets`.
 struct ReadRequest {
-  /// Folder in which relative names are searched, before $DTRAIN_DATA; "" means the folder of `place`.
+  /// Folder in which relative names are looked up, before $DTRAIN_DATA; "" means the folder of `place`.
   std::string root;
   Mark place;  // location of the split in the configuration
   std::vector<TensorSpec> inputs, targets;
@@ -77,7 +77,7 @@ class Reader {
   virtual SourceColumns open(const ReadRequest& request) const = 0;
   /// Returns the names of the reader's files and folders as written in the configuration.
   virtual std::vector<std::string> files() const = 0;
-  /// Returns the paths of the reader's files and folders. Throws UserError about all that are not found.
+  /// Returns the paths of the reader's files and folders. Throws UserError that lists all missing ones.
   virtual std::vector<std::string> paths(const ReadRequest& request) const;
   /// Returns the files that the reader's files refer to and that are also part of the data, such as the
   /// images that a table lists.

@@ -109,8 +109,8 @@ void Hdf5Dataset::check_storage(int element_bytes) const {
   check_shape(where, shape(), element_bytes);
   check_first_chunk(dataset, where, input->size());
   check_chunk_index(dataset, where);
-  // Chunks that were never written take no space in the file. But a large dataset in which almost no chunk
-  // was written is damaged or empty.
+  // Chunks that were never written take no space in the file. But a large dataset in which almost no
+  // chunks were written is damaged or empty.
   constexpr int64_t kMuch = int64_t{1} << 26, kMostPacked = 2000;
   const int64_t bytes = shape().elements() * element_bytes;
   if (bytes > kMuch && bytes / kMostPacked > input->size())

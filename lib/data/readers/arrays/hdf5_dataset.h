@@ -26,10 +26,10 @@ struct Hdf5Dataset {
   Shape shape() const { return Shape(std::vector<int64_t>(extents.begin(), extents.end())); }
   /// Throws UserError if the dataset is stored in other files, uses an unknown filter, or has a shape that
   /// check_shape() rejects; if the file is far too small for the dataset; or if the first compressed chunk or
-  /// the index of the chunks is damaged. These checks make libhdf5 read the fill value. Therefore, if the
+  /// the chunk index is damaged. These checks make libhdf5 read the fill value. Therefore, if the
   /// elements contain references, an Hdf5References object must exist during the call.
   void check_storage(int element_bytes) const;
-  /// Reads `count` samples from `first` on, converted by libhdf5 to elements of `type`.
+  /// Reads `count` samples, starting at sample `first`. libhdf5 converts their elements to `type`.
   void read_slab(int64_t first, int64_t count, hid_t type, void* dst) const;
   void close();
 

@@ -64,7 +64,7 @@ std::vector<CsvColumnRef> columns_of_other_split(const CsvOptions& options,
   return columns.all;
 }
 
-/// Throws UserError if the table does not have the column with the names of the series.
+/// Throws UserError if the table does not have the column that identifies the series.
 void check_series(const WindowsOptions& windows, const CsvStart& start) {
   try {
     place_of_field(start, column_of_key(start, *windows.by, windows.by_mark));

@@ -10,8 +10,8 @@
 namespace dtrain {
 
 /// Adds an error to `errors` for each of these columns that the table does not have, with the location of the
-/// column in the configuration. If all names are missing for the same reason, because the table has no header
-/// or another delimiter, throws UserError about the first of them instead.
+/// column in the configuration. If all names are missing because the table has no header or uses a different
+/// delimiter, throws UserError about the first of them instead.
 void find_columns(const CsvStart& start, const std::vector<CsvColumnRef>& columns, ErrorCollector& errors);
 
 /// Throws one LocatedError about all columns that the options name and the table does not have. If the facts

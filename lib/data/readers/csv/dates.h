@@ -24,9 +24,9 @@ struct CsvDate {
 /// not a date, or if the date does not exist in the calendar.
 std::optional<CsvDate> read_date(std::string_view text, const DateForm& form);
 
-/// Returns the reason why read_date() rejects the text, if it is one of these: the month does not have the
-/// day ("February has no day 31"), day and month are in the wrong order, or the text is a number but the
-/// other texts of the column are dates. Otherwise returns "".
+/// Returns the reason why read_date() rejects the text, if it is one of these: the month does not have
+/// this day ("February has no day 31"), day and month are in the wrong order, or the text is a number but
+/// the other texts of the column are dates. Otherwise returns "".
 std::string why_no_date(std::string_view text, const DateForm& form);
 
 /// Returns true if the text is a complete date, with or without a time, in one of the formats of read_date().

@@ -14,7 +14,7 @@ __extension__ using Uint128 = unsigned __int128;
 
 constexpr int kMostPower = 27;   // 5^27 is the largest power of 5 below 2^63
 constexpr int kMostExact = 22;   // 10^22 is the largest power of 10 that a double holds exactly
-constexpr int kMostDigits = 19;  // any number of this length fits 64 bits
+constexpr int kMostDigits = 19;  // any number with this many digits fits in 64 bits
 
 /// 10^n is approximately mantissa * 2^exponent. The top bit of the mantissa is set. The mantissa is too small
 /// by at most 1.
@@ -80,7 +80,7 @@ inline bool to_double(uint64_t mantissa, int power, double& out) {
   if (mantissa == 0 || power < -kMostPower || power > kMostPower) return false;
   // This is the method of Eisel and Lemire, but with only 64 of the 128 bits of each power. Therefore the
   // upper 64 bits of the product are too small by less than three units. This error matters only near the
-  // middle between two doubles.
+  // midpoint between two doubles.
   const int place = power + kMostPower;
   const Power& ten = kPowers[static_cast<size_t>(place)];
   const int shift = std::countl_zero(mantissa);

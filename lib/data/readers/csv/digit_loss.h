@@ -22,8 +22,8 @@ struct DigitLoss {
     most = std::max(most, other.most);
     error = std::max(error, other.error);
   }
-  /// Returns true if conversion to float32 changes a whole number, or changes a number by a noticeable
-  /// fraction of the range of all numbers.
+  /// Returns true if conversion to float32 changes a number by at least 0.5, or by a noticeable fraction of
+  /// the range of all numbers.
   bool is_noticeable() const { return error >= 0.5 || (most > least && error > 0x1p-17 * (most - least)); }
 };
 

@@ -82,7 +82,7 @@ void CsvFiller::find_wrong(const CsvBlock& block, CsvWrongValues& wrong) const {
       find_in_row(p, row, fields, reader, wrong);
     });
   });
-  // The rest of the block is not read if a quote has no end.
+  // If an opening quote has no closing quote, the rest of the block is not read.
   if (!problem.empty()) wrong.try_emplace(fields.size() + 1, CsvWrongValue{line, problem});
 }
 

@@ -27,7 +27,7 @@ struct CsvWrongValue {
 };
 /// The maximum number of wrong values that are reported one by one.
 constexpr size_t kMostWrongValues = 10;
-/// Wrong values by field. Wrong rows have keys above those of all fields.
+/// Wrong values, indexed by field. The keys of wrong rows are larger than the index of any field.
 using CsvWrongValues = std::map<size_t, CsvWrongValue>;
 
 /// Reads rows and stores their values in the destinations. Any thread may fill a block.
@@ -38,13 +38,13 @@ class CsvFiller {
   CsvFiller(const CsvRejection& refusal, const std::multimap<size_t, CsvDestination>& destinations,
             const std::map<size_t, CsvCategory>& doubtful);
   /// Reads the rows of a block. Returns the precision that the numbers of each field would lose in float32.
-  /// Throws UserError if a row has a different number of values, or if the file probably has a header that is
-  /// read as a row. Throws CsvWrongValueFound if a value is not valid in its column. Throws Error if the
+  /// Throws UserError if a row has a different number of values, or if the file probably has a header that was
+  /// mistaken for a row. Throws CsvWrongValueFound if a value is not valid in its column. Throws Error if the
   /// number of rows in the block has changed, and CsvTextAmongNumbers if a field in `doubtful` contains a
   /// text.
   std::map<size_t, DigitLoss> fill(const CsvBlock& block) const;
   /// Reads the rows of a block again, after fill() has failed. Adds the first wrong value of each field and
-  /// the first wrong row to `wrong`, unless `wrong` already has one of an earlier block. Ignores values in
+  /// the first wrong row to `wrong`, unless `wrong` already has one from an earlier block. Ignores values in
   /// wrong rows. Call this function for all blocks in the order of the file.
   void find_wrong(const CsvBlock& block, CsvWrongValues& wrong) const;
 

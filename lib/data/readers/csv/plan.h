@@ -103,7 +103,7 @@ struct CsvColumns {
   /// Columns that order the rows of windows; null if the plan has none. `series` holds texts, like `names`.
   /// `times` holds float64 numbers; if the column has dates, the numbers are days.
   std::shared_ptr<const Column> series, times;
-  std::map<size_t, std::vector<std::string>> categories;  // tables that were used, by field
+  std::map<size_t, std::vector<std::string>> categories;  // tables that were used, indexed by field
   std::map<size_t, ColumnReading> readings;  // CsvPlan::readings, completed with facts from the file
   std::map<size_t, LearnedTokens> tokens;    // indexed by field of text
   int64_t left_out = 0;                      // rows without a required value

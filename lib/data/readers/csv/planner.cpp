@@ -78,8 +78,8 @@ void CsvPlanner::choose_weight_and_id() {
   }
   if (options_.id) {
     plan_.id = find(*options_.id, known_.fields.id);
-    // A file for predictions need not have the column of ids of the training file. But if --set selects
-    // another column, the file must have this column.
+    // A file for predictions need not have the id column of the training file. But if --set selects a
+    // different column, the file must have this column.
     if (!plan_.id && by_name() && !options_.id->index && options_.id->name != known_.fields.id)
       plan_.id = place_of_column(start_.path, options_.id->name, start_.names);
   } else if (start_.has_row_names) {
@@ -92,7 +92,7 @@ SourceFacts CsvPlanner::facts(const CsvColumns& columns) const {
   SourceFacts facts = known_;
   if (is_first()) {
     facts.fields = fields_;
-    std::erase_if(facts.tokens, [&](const auto& known) {  // vocabularies of another run's other columns
+    std::erase_if(facts.tokens, [&](const auto& known) {  // vocabularies of columns that are not used
       return std::none_of(token_names_.begin(), token_names_.end(),
                           [&](const auto& used) { return used.second == known.first; });
     });

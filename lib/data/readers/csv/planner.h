@@ -77,7 +77,7 @@ class CsvPlanner {
   /// Throws UserError if this file does not have the column.
   size_t place_of_target(const CsvColumnRef& field, const std::string& name) const;
   void choose_weight_and_id();
-  /// Chooses the columns of series and times, by which the rows of windows are sorted.
+  /// Chooses the series column and the time column. The rows are sorted by these columns to make windows.
   void choose_order();
   /// Returns the index of the column that an option of `windows` names. Throws UserError if the column is
   /// missing.
@@ -136,7 +136,7 @@ class CsvPlanner {
   std::map<size_t, ColumnReading> readings_;  // readings that the options select
   std::vector<TableName> table_names_;
   std::vector<ReadingName> reading_names_;
-  std::map<size_t, std::string> token_names_;  // names of the vocabularies in the facts, by field
+  std::map<size_t, std::string> token_names_;  // indexed by field; the names of vocabularies in the facts
   std::map<std::string, std::vector<std::pair<size_t, std::string>>> fills_;
   SourceFacts::Names label_names_;  // indexed by target; set if each label has a column
 };

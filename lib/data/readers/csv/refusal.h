@@ -23,8 +23,8 @@ struct CsvRejection {
   /// Throws UserError for the value of field `index`, which cannot be stored in `to`.
   [[noreturn]] void reject_value(const char* line, const CsvField& field, size_t index,
                                  const CsvDestination& to) const;
-  /// Returns true if the value `found` in the row at `line` is probably a name of a header that is read as a
-  /// row.
+  /// Returns true if the value `found` in the row at `line` is probably a column name in a header that was
+  /// mistaken for a row.
   bool is_in_header(const char* line, std::string_view found) const;
 
  private:

@@ -19,7 +19,7 @@ namespace dtrain {
 /// The facts to find in a file. Fields are counted from 0.
 struct CsvQuestions {
   std::set<size_t> texts;                 // fields whose distinct texts are wanted
-  std::set<size_t> dates;                 // fields whose form of dates is wanted
+  std::set<size_t> dates;                 // fields whose date format is wanted
   std::set<size_t> gaps;                  // fields to check for missing values
   std::map<size_t, TokenOptions> tokens;  // fields of text whose words or pieces are counted
   std::set<size_t> lengths;               // fields whose longest text is wanted
@@ -43,7 +43,7 @@ struct CsvAnswers {
 };
 
 /// Reads all rows on several threads. Each row has `width` fields. Stores in each block which of its rows are
-/// left out, and numbers the remaining rows. The answers describe only the remaining rows.
+/// left out, and numbers the remaining rows. The result describes only the remaining rows.
 CsvAnswers survey_csv(const CsvText& text, const CsvValues& values, size_t width,
                       const CsvQuestions& questions, std::vector<CsvBlock>& blocks);
 

@@ -69,8 +69,9 @@ class Table {
   }
 
   /// Some fields of CsvPlan::categories have categories only if they hold names. If the first value of such a
-  /// field is not a name, removes the field from the categories. The field is then read as numbers until a
-  /// text is found. This usually saves a pass over the file.
+  /// field is not a name, removes the field from CsvPlan::categories. The field is then read as numbers. If a
+  /// text may still make it a field of categories, it is also added to doubtful_. This usually saves a pass
+  /// over the file.
   void set_numbers_aside() {
     for (auto one = plan_.categories.begin(); one != plan_.categories.end();) {
       const auto next = std::next(one);
@@ -323,7 +324,7 @@ class Table {
   [[noreturn]] void reject_values(const CsvFiller& filler) const {
     CsvWrongValues all;
     for (const CsvBlock& block : blocks_) filler.find_wrong(block, all);
-    std::map<const char*, std::string> messages;  // by position in the file
+    std::map<const char*, std::string> messages;  // indexed by position in the file
     for (const auto& [field, value] : all) {
       if (doubtful_.contains(field)) throw CsvTextAmongNumbers{field};
       messages.emplace(value.at, value.message);
@@ -347,7 +348,7 @@ class Table {
   std::map<size_t, CsvCategory> doubtful_;  // fields of CsvPlan::categories that are read as numbers
   std::vector<CsvBlock> blocks_;
   int64_t rows_ = 0;
-  std::map<size_t, size_t> longest_;        // bytes of the longest text, by field
+  std::map<size_t, size_t> longest_;        // bytes of the longest text of each field
   ColumnReading time_reading_;              // reading of CsvPlan::time, if it is a column of dates
   std::map<size_t, CategoryTable> tables_;  // indexed by field
   std::multimap<size_t, CsvDestination> destinations_;
@@ -374,7 +375,7 @@ size_t place_of_column(const std::string& path, const std::string& name,
 
 std::vector<size_t> places_of_columns(const std::string& path, const std::vector<std::string>& wanted,
                                       const std::vector<std::string>& names) {
-  std::unordered_map<std::string_view, size_t> place_of;  // of the first column with a name
+  std::unordered_map<std::string_view, size_t> place_of;  // index of the first column with each name
   for (size_t i = 0; i < names.size(); ++i) place_of.emplace(names[i], i);
   std::vector<std::string> missing;
   for (const std::string& name : wanted)

@@ -12,8 +12,8 @@ namespace dtrain {
 size_t place_of_column(const std::string& path, const std::string& name,
                        const std::vector<std::string>& names);
 
-/// Returns true if the file has only one column, and a delimiter in its name. The file then uses another
-/// delimiter than the one with which it is read.
+/// Returns true if the file has only one column and the name of this column contains a common delimiter. Such
+/// a file was probably read with the wrong delimiter.
 bool has_other_delimiter(const std::vector<std::string>& names);
 
 /// Like place_of_column(), for several names; the error lists all missing names.

@@ -151,8 +151,8 @@ std::vector<CsvBlock> CsvText::blocks(const char* from) const {
   const auto boundary = [&](int64_t block) {
     return block == 0 ? from : block == count ? end_ : next_line(from + block * kTextBytes - 1);
   };
-  // If the assumption is wrong, a block may have an opening quote without an end. Therefore the search for
-  // the end of a quoted value is limited.
+  // If the assumption is wrong, a block may have an opening quote without a closing quote. Therefore the
+  // search for the end of a quoted value is limited.
   const auto farthest = [&](const char* limit) { return limit + std::min(kTextBytes, end_ - limit); };
   std::vector<CsvBlock> all(static_cast<size_t>(count));
   run_blocks(count, [&](int64_t i) {

@@ -102,8 +102,8 @@ struct CsvField {
 class CsvFields {
  public:
   explicit CsvFields(const CsvText& text) : text_(text) {}
-  /// Reads the field at `p` and returns the beginning of the next field or row. Throws UserError for a quote
-  /// without an end, and for text after a closing quote.
+  /// Reads the field at `p` and returns the beginning of the next field or row. Throws UserError for an
+  /// opening quote without a closing quote, and for text after a closing quote.
   const char* read(const char* p, CsvField& field);
   /// Returns the number of fields in the row at `p`.
   size_t count(const char* p);

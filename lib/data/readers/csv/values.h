@@ -26,7 +26,7 @@ struct CsvNotation {
   std::vector<std::string> na_values;  // texts for a missing value, in addition to the usual ones
 };
 
-/// Interprets the texts of a file with one notation. Safe to use from several threads.
+/// Interprets texts in the notation of a file. Safe to use from several threads.
 class CsvValues {
  public:
   explicit CsvValues(CsvNotation notation = {});

@@ -52,17 +52,16 @@ std::vector<ListedFile> files_in(const PictureTable& table, const Column& paths)
   return files;
 }
 
-/// If the names of the classes are known, the table may contain the numbers of the classes instead of their
-/// names.
+/// If the class names are known, allows the table to contain class indices instead of class names.
 void take_numbers(CsvPlan& plan, const CsvStart& start) {
   for (auto& [field, category] : plan.categories)
     if (category.values && !category.separator)
       category.values = label_texts(*category.values, start.first[field]);
 }
 
-/// Throws LocatedError about all columns that the configuration names and its own table does not have.
-/// Columns that are named by their index are not checked, because a table of another split may have other
-/// columns.
+/// Throws LocatedError about all columns that the options select by name and the table does not have. Columns
+/// that are selected by index are not checked, because the table of a different split may have different
+/// columns. A table that is given on the command line is not checked either.
 void check_named_columns(const PictureTable& table, const CsvStart& start) {
   if (table.is_given) return;
   const PictureCsv& options = table.options;

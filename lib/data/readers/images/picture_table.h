@@ -32,7 +32,7 @@ struct PictureCsv {
 /// A table file, and how to read it.
 struct PictureTable {
   std::string path;
-  // Folder of the images, which is searched besides the table's own folder; "" if there is no other folder.
+  // Folder of the images, searched in addition to the table's own folder; "" if there is no such folder.
   std::string folder;
   PictureCsv options;
   CsvFormat format;

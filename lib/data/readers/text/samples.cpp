@@ -21,7 +21,7 @@ void for_each_range(int64_t samples, const std::function<void(int64_t first, int
   });
 }
 
-/// Returns the positions at which the lines of the text begin, and as the last element the end of the text.
+/// Returns the positions at which the lines of the text begin, followed by the end of the text.
 std::vector<size_t> line_begins(std::string_view text) {
   std::vector<size_t> begins;
   for (size_t at = 0; at < text.size();) {

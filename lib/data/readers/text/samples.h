@@ -1,4 +1,4 @@
-// Texts that are samples of a data set: one file each, or one line each.
+// Texts that are the samples of a data set. Each sample is a file, or a line of a file.
 #pragma once
 
 #include <functional>
@@ -22,10 +22,10 @@ struct TextSamples {
       read;
 };
 
-/// Returns samples that are one file each.
+/// Returns one sample for each file.
 TextSamples samples_of_files(FileListing files);
-/// Returns samples that are one line of the file each, without the end of the line (\n or \r\n). Empty lines
-/// are samples, too.
+/// Returns one sample for each line of the file, without the end of the line (\n or \r\n). Empty lines are
+/// samples, too.
 TextSamples samples_of_lines(const std::string& path);
 
 /// Learns a vocabulary from all samples. Throws UserError for a text that is not UTF-8, if the options

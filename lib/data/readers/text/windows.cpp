@@ -36,7 +36,7 @@ class TokenStore {
     if (tokenizer.learned().kind == TokenKind::bytes) files_ = std::move(files);
   }
 
-  const std::vector<int64_t>& sizes() const { return sizes_; }  // tokens of each file
+  const std::vector<int64_t>& sizes() const { return sizes_; }  // number of tokens in each file
   bool in_memory() const {
     return std::none_of(files_.begin(), files_.end(), [](const auto& file) { return file->is_mapped(); });
   }
