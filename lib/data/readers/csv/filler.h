@@ -38,8 +38,8 @@ class CsvFiller {
   CsvFiller(const CsvRejection& refusal, const std::multimap<size_t, CsvDestination>& destinations,
             const std::map<size_t, CsvCategory>& doubtful);
   /// Reads the rows of a block. Returns the precision that the numbers of each field would lose in float32.
-  /// Throws UserError if a row has a different number of values, or if the file probably has a header that was
-  /// mistaken for a row. Throws CsvWrongValueFound if a value is not valid in its column. Throws Error if the
+  /// Throws UserError if a row has a different number of values, or if the file probably has a header that
+  /// was read as a row. Throws CsvWrongValueFound if a value is not valid in its column. Throws Error if the
   /// number of rows in the block has changed, and CsvTextAmongNumbers if a field in `doubtful` contains a
   /// text.
   std::map<size_t, DigitLoss> fill(const CsvBlock& block) const;

@@ -69,9 +69,8 @@ class Table {
   }
 
   /// Some fields of CsvPlan::categories have categories only if they hold names. If the first value of such a
-  /// field is not a name, removes the field from CsvPlan::categories. The field is then read as numbers. If a
-  /// text may still make it a field of categories, it is also added to doubtful_. This usually saves a pass
-  /// over the file.
+  /// field is not a name, removes the field from CsvPlan::categories, so that it is read as numbers. This
+  /// usually saves a pass over the file. Fields that may still turn out to have categories go to doubtful_.
   void set_numbers_aside() {
     for (auto one = plan_.categories.begin(); one != plan_.categories.end();) {
       const auto next = std::next(one);

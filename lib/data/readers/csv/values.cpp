@@ -99,8 +99,8 @@ void trim_blanks(std::string_view& text) {
   while (text.ends_with(' ')) text.remove_suffix(1);
 }
 
-/// If the text begins with a currency, returns the length of the currency in bytes; otherwise returns 0. A currency is a sign, optionally
-/// after the letters of a country (US$), or a code of three letters (USD).
+/// If the text begins with a currency, returns the length of the currency in bytes; otherwise returns 0.
+/// A currency is a sign, optionally after the letters of a country (US$), or a code of three letters (USD).
 size_t currency_length(std::string_view text) {
   size_t letters = 0;
   while (letters < text.size() && text[letters] >= 'A' && text[letters] <= 'Z') ++letters;

@@ -104,7 +104,7 @@ class WebDatasetReader final : public Reader {
   std::optional<PictureOptions> picture_options() const override { return options_; }
 
  private:
-  /// Opens the archives at `paths`. Messages call all archives together `name`.
+  /// Opens the archives at `paths`. `name` is the name that messages use for all archives together.
   SourceColumns open_archives(const std::vector<std::string>& paths, const std::string& name,
                               const ReadRequest& request) const {
     check_one_picture(request);
