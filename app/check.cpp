@@ -282,7 +282,7 @@ std::string to_text(const RunPlan& plan, const CheckedRun& run, const std::strin
   return text;
 }
 
-/// Parses the value of --memory or --bandwidth. `unit`: name of the unit in the error message, as a plural,
+/// Parses the value of --memory or --bandwidth. `unit`: name of the unit in the error message, in the plural,
 /// such as "bytes".
 std::optional<int64_t> parse_amount(const char* option, const std::string& text, const char* unit) {
   if (text.empty()) return std::nullopt;

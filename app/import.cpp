@@ -94,8 +94,8 @@ ConfigNode with_sets(const ConfigNode& model, const std::vector<std::string>& se
   return *config.find("model");
 }
 
-/// Returns a text such as "multi_gpu_model: 4 towers, saved twice"; "" if the model was saved without such a
-/// wrapper.
+/// Returns a text such as "multi_gpu_model: 4 towers, saved twice"; "" if the saved model was not wrapped by
+/// multi_gpu_model().
 std::string describe_towers(const std::vector<int>& towers) {
   if (towers.empty()) return "";
   const bool are_equal =

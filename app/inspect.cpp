@@ -1,4 +1,4 @@
-// dtrain inspect: shows the content of a checkpoint, or of a Keras .h5 or .keras, .safetensors or .onnx file.
+// dtrain inspect: shows the content of a checkpoint, or of a .h5, .keras, .safetensors or .onnx file.
 #include <array>
 #include <memory>
 

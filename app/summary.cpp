@@ -1,4 +1,4 @@
-// dtrain summary: the table of a model's layers.
+// dtrain summary: shows a table of a model's layers.
 #include <memory>
 
 #include <fmt/format.h>

@@ -6,7 +6,7 @@
 namespace dtrain {
 
 /// Returns "dtrain 0.1.0", followed by a line per library and the compiler, without a final line break. The
-/// line of MPI names the MPI libraries on this machine that dtrain would open.
+/// MPI line lists the MPI libraries on this machine that dtrain would open.
 std::string version_text();
 
 }  // namespace dtrain

@@ -1,4 +1,5 @@
-// dtrain completion: shell completion scripts, generated from the command line's definition.
+// dtrain completion: prints shell completion scripts, which are generated from the definitions of the
+// commands.
 #include <memory>
 
 #include <fmt/format.h>

@@ -16,7 +16,7 @@ struct MemoryView {
   const Placement& placement;
   std::span<const MemoryPlan> plans;
   std::span<const int64_t> last_shares;  // samples of each replica in the last batch of an epoch
-  int first_replica = 0;                 // rank of the first of these replicas among all processes' replicas
+  int first_replica = 0;                 // index of the first of these replicas across all processes
 
   /// Returns the number of layers that a slot computes. A layer and its `activation` option count as one
   /// layer.

@@ -15,7 +15,7 @@ int64_t as_int(size_t bytes) {
   return static_cast<int64_t>(bytes);
 }
 
-/// Returns the index of the buffer of each value.
+/// Returns the buffer index of each value.
 Json buffers_of(const Program& program, const std::vector<ValueId>& values) {
   Json array = Json::array();
   for (const ValueId value : values) array.push(static_cast<int>(program.values[value].buffer));

@@ -56,7 +56,7 @@ enum class TextFormat { csv, json_lines };
 /// Opens a table with one line per sample. A line begins with the id of the sample, or with its row number if
 /// it has no id. The columns of each output follow. An output with classes has a column with the predicted
 /// class and a column with the score (such as a probability) of each class. Any other output has columns with
-/// the predicted values, and their titles are the names of the targets. In JSON lines, the column titles are
+/// the predicted values, whose titles are the names of the targets. In JSON lines, the column titles are
 /// the keys, and an output with several numbers is an array. Without `with_classes`, only the values of the
 /// outputs are written. In CSV, a forecast (Dataset::forecast_steps) has one line per step: the id, the
 /// number of the step (from 1) in the column "step", and the columns of the outputs. `inputs` must outlive

@@ -12,7 +12,7 @@ namespace dtrain {
 /// other process is training. Locks the directory. Throws UserError as RunDirectory::hold() does.
 RunDirectory take_free_directory(const std::string& name);
 
-/// Returns the directory in which the run of this name last trained: runs/NAME, or a numbered directory
+/// Returns the directory in which a run with this name was last trained: runs/NAME, or a numbered directory
 /// (runs/NAME-2, ...) whose config.yaml contains this name. Returns nullopt if there is none.
 std::optional<RunDirectory> newest_directory(const std::string& name);
 

@@ -34,7 +34,7 @@ class StepLog final : public Observer {
   std::unique_ptr<std::FILE, Close> file_;
 };
 
-/// Returns the seconds since the process started: since main(), plus the CPU time of loading the program.
+/// Returns the seconds since the process started. Of the time before main(), only CPU time is counted.
 double seconds_since_start();
 
 }  // namespace dtrain

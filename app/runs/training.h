@@ -40,8 +40,8 @@ void in_run_directory(RunDirectory directory, const std::function<void()>& work)
 /// Runs `work`. If it fails, reports the failure to the other processes of the run, which then end, too.
 void in_world(World& world, const std::function<void()>& work);
 
-/// Trains the run of process 0 to its configured end. Must be called by all other processes instead of
-/// train().
+/// Takes part in the training of the run that process 0 trains. All processes other than process 0 must call
+/// this function instead of train().
 void train_along(World& world);
 
 /// Sends the run to the other processes, which call train_along(), and plans the run. If there is a
@@ -49,7 +49,7 @@ void train_along(World& world);
 RunPlan share_and_plan(RunConfig config, World& world, const RunDirectory& directory,
                        const Checkpoint* checkpoint);
 
-/// Trains to the configured end, from a checkpoint or (null) from the beginning, and prints the result.
+/// Trains to the configured end and prints the result. Begins at `checkpoint` or, if it is null, at step 0.
 /// `plan` is the result of share_and_plan().
 void train(RunPlan plan, const RunDirectory& directory, const Checkpoint* checkpoint, Existing existing,
            const TrainingOptions& options);

@@ -34,9 +34,9 @@ SweepIdentity identify_sweep(const std::string& name, const std::string& written
 
 class SweepFolder {
  public:
-  /// Uses the folder `output`. If `output` is empty, uses the first of runs/NAME-sweep, runs/NAME-sweep-2,
-  /// ... that is unused or contains this sweep. Throws UserError if `output` contains another sweep, or files
-  /// that have the names of a sweep's files but were not written by dtrain.
+  /// Uses the folder `output`. If `output` is empty, uses the first of the folders runs/NAME-sweep,
+  /// runs/NAME-sweep-2, ... that is unused or contains this sweep. Throws UserError if `output` contains a
+  /// different sweep, or files that have the names of a sweep's files but were not written by dtrain.
   SweepFolder(const SweepIdentity& identity, const std::string& output);
 
   const std::string& path() const { return path_; }

@@ -30,7 +30,7 @@ Check<V> between(V low, V high);
 template <class V>
 Check<V> between_excluding_high(V low, V high);
 
-/// Requires a list whose names are not empty and differ from each other.
+/// Requires a list of distinct names, none of which is empty.
 Check<std::vector<std::string>> distinct_names();
 
 }  // namespace dtrain

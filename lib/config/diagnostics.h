@@ -37,7 +37,7 @@ class Diagnostics {
   std::vector<Item> items_, warnings_;
 };
 
-/// Returns an error found after parsing, with its location: "configs/a.yaml:14:7: error: message".
+/// Creates an error that is found after parsing, with its location: "configs/a.yaml:14:7: error: message".
 UserError error_at(const Mark& mark, const std::string& message);
 /// Returns `message`, preceded by its location if known.
 std::string located(const Mark& place, const std::string& message);

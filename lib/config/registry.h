@@ -1,5 +1,6 @@
-// A choice among named types with their own options: layers, optimizers, initializers, readers, strategies
-// ... A choice is written as `adam: {learning_rate: 0.001}`, or as the bare name (`adam`) for the defaults.
+// A choice among named types with their own options, such as layers, optimizers, initializers, readers or
+// strategies. A choice is written as `adam: {learning_rate: 0.001}`, or as the bare name (`adam`) for the
+// defaults.
 #pragma once
 
 #include <memory>
@@ -115,7 +116,7 @@ class RegistryBase {
 template <class Base>
 class Registry : public RegistryBase {
  public:
-  /// `noun` names the base in messages: "unknown optimizer 'adm'; did you mean 'adam'?"
+  /// `noun` is the word for the types in messages, such as "optimizer" in "unknown optimizer 'adm'".
   explicit Registry(std::string noun) : RegistryBase(std::move(noun)) {}
 
   /// Adds a type whose objects are made by std::make_shared<const Impl>(options).

@@ -25,7 +25,7 @@
 namespace dtrain {
 
 /// The result of reading a mapping of fields. `in_details`: all errors are in fields of Schema::details().
-/// These fields keep their default values, but lists contain their valid items.
+/// Such a field keeps its default value or, if it is a list, contains the valid items.
 enum class Reading { good, in_details, wrong };
 
 /// One field of an options struct. The struct may have any type and is passed as a void*.
@@ -119,7 +119,7 @@ class Schema : public SchemaBase {
   template <class V>
   Schema& optional(std::string name, V T::*member, std::string doc, Check<V> check = {});
   /// Adds the fields of the struct `member`, which `schema` describes, as fields of this schema. `prefix` is
-  /// put before their names. These fields are details(). write() omits them if they are null.
+  /// put before their names. These fields count as details(). write() omits them if they are null.
   template <class V>
   Schema& part(const std::string& prefix, V T::*member, const Schema<V>& schema);
   /// Selects the field that is set by options that are not a mapping of fields. Examples: `images: flowers`,
@@ -156,8 +156,7 @@ class Schema : public SchemaBase {
     return read_fields(node, what, &out, diagnostics);
   }
   /// Returns a mapping of all fields, including those with default values (except after short_by_default()
-  /// and omit_default()).
-  /// `parse` converts the mapping back to an equal struct.
+  /// and omit_default()). `parse` converts the mapping back to an equal struct.
   ConfigNode write(const T& value) const { return write_fields(&value); }
   Json json_schema() const {
     const T defaults{};

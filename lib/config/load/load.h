@@ -13,8 +13,8 @@ namespace dtrain {
 /// Reads a run's configuration in these steps:
 /// - Reads the file and replaces `${NAME}` and `${NAME:-default}` in strings by values of environment
 ///   variables.
-/// - If the file has the key `base`, reads the base configuration at this path in the same way, and merges
-///   the file over the base (merge.h).
+/// - If the file has the key `base`, whose value is a path, reads the base configuration from this path in
+///   the same way, and merges the file over the base (merge.h).
 /// - Includes the files that `model`, `dataset` and `strategy` may name. All paths are relative to the file
 ///   that contains them.
 /// - Applies each --set, "a.b.0.c=VALUE" or "a.b[0].c=VALUE" (VALUE is YAML). Missing keys are added, and the

@@ -9,7 +9,7 @@ namespace dtrain {
 
 namespace {
 
-/// Maps a name in Keras (`word`) to a name in dtrain (`here`). `word` is a short name or a name of Keras 2.
+/// Maps a name in Keras (`word`) to a name in dtrain (`here`). `word` is a short name or a name from Keras 2.
 struct ShortName {
   std::string_view word, here;
 };

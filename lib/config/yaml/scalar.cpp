@@ -84,8 +84,8 @@ bool reads_as_other_than_string(std::string_view text) {
 
 bool plain_is_safe(std::string_view text) {
   if (reads_as_null(text) || text == "=" || text.starts_with("---") || text.starts_with("...")) return false;
-  // Characters that are safe anywhere in a scalar. A scalar with other characters is quoted, because they
-  // have a special meaning somewhere in YAML.
+  // The characters that an unquoted scalar may contain; the checks below forbid some of them in certain
+  // positions. Many other characters have a special meaning in YAML.
   const auto harmless = [](char c) {
     const auto byte = static_cast<unsigned char>(c);
     return std::isalnum(byte) || byte >= 0x80 ||

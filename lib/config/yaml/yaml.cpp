@@ -58,9 +58,9 @@ class Builder final : public YAML::EventHandler {
                        has_variable ? "; in brackets ${...} must be quoted" : "");
   }
 
-  /// Returns the start of the last quoted scalar if it spans several lines and ends in this line; otherwise a
-  /// null mark. Such a scalar is suspicious: if its closing quotation mark is missing, it ends at the opening
-  /// quotation mark of the next quoted scalar.
+  /// Returns the start of the last quoted scalar if it spans several lines and ends in line `line`; otherwise
+  /// a null mark. Such a scalar is suspicious: if its closing quotation mark is missing, it ends at the
+  /// opening quotation mark of the next quoted scalar.
   YAML::Mark quoted_up_to(int line) const {
     return quote_end_line_ == line ? quote_ : YAML::Mark::null_mark();
   }
