@@ -23,7 +23,7 @@ struct FieldNames {
   /// a header.
   std::vector<size_t> places;
   size_t width = 0;  // number of columns of delimited text; 0 if unknown
-  // Names of the columns of ids and weights; "" if there is no such column or no header.
+  // Names of the id and weight columns; "" if there is no such column or no header.
   std::string id = {}, weight = {};
 
   bool has_names() const { return !inputs.empty() || !targets.empty(); }
@@ -41,15 +41,16 @@ struct SourceFacts {
   // Names of the classes in the order of the class indices. The key is the name of the target, or "target" if
   // the model has only one target.
   Names class_names;
-  Names categories;  // sorted values of each text column, by its name
-  /// How missing values are filled. The key is the name of an input. The entry for each element of a row is
-  /// "mean" or "median" (computed over the training split), or "" if the element needs no fill. Missing
-  /// values that are filled with a constant need no entry because the reader already replaces them.
+  Names categories;  // maps the name of each text column to its sorted values
+  /// How missing values are filled. The key is the name of an input. The list has one item for each element
+  /// of a row: "mean" or "median" (computed over the training split), or "" if the element needs no fill.
+  /// Inputs that are filled with a constant are not listed, because the reader already replaces their missing
+  /// values.
   Names fills;
   /// How columns with dates, amounts or missing-value indicators are read. The key is the name of a table
   /// column.
   std::map<std::string, ColumnReading> readings = {};
-  /// Vocabularies of text. The key is the name of a table column, or the name of an input for the text
+  /// Text vocabularies. The key is the name of a table column, or the name of an input for the text
   /// reader.
   std::map<std::string, LearnedTokens> tokens = {};
 

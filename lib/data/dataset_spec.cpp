@@ -210,7 +210,7 @@ ConfigNode with_absolute_cache(const ConfigNode& node) {
   return node.with("cache", cache->with("file", options));
 }
 
-/// Makes relative paths in `files` absolute if they were written in a base configuration that is in another
+/// Makes relative paths in `files` absolute if they were written in a base configuration in a different
 /// folder. Such a path is relative to the folder of the base configuration, not to the folder of `data`.
 ConfigNode with_files_of_others(const ConfigNode& data, const std::vector<std::string>& files) {
   const std::filesystem::path home = folder_of(data.mark());

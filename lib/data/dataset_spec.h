@@ -39,8 +39,8 @@ struct DatasetSpec {
   std::vector<Configured<Augmentation>> augment;  // for the training split's images, in order
   bool shuffle = true;  // shuffles the training split; other splits are never shuffled
   BatchOptions batches;
-  // Absolute path of the run or checkpoint whose vocabularies of text are used. If "", vocabularies are
-  // learned from the training split.
+  // Absolute path of the run or checkpoint whose text vocabularies are used. If "", vocabularies are learned
+  // from the training split.
   std::string vocabulary_from;
   Configured<Cache> cache = registry<Cache>().make("none");
   int64_t prefetch = 2;
@@ -59,7 +59,8 @@ struct DatasetSpec {
 std::optional<DatasetSpec> parse_dataset(const ConfigNode& node, Diagnostics& diagnostics);
 Json dataset_json_schema();
 
-/// Opens a split for a model. Reads the headers of the files, or all data if the cache is memory.
+/// Opens a split for a model. Reads at least the headers of the files, and reads all data if a cache must be
+/// filled.
 /// Checks that the columns fit the model after the transforms. `inputs` lists the model's inputs in order.
 /// `targets` gives the shapes and dtypes that the losses need. The values of integer labels are not checked
 /// here. Lossless conversions between dtypes are automatic: uint8 to float32 or int32, and int32 labels to

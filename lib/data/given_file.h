@@ -17,7 +17,7 @@ namespace dtrain {
 /// Name of standard input on the command line.
 inline constexpr std::string_view kStandardStream = "-";
 
-/// The file formats that a user may give, for messages.
+/// The supported formats of files on the command line, for messages.
 inline constexpr std::string_view kGivenFiles =
     "an HDF5, .npy, csv, JSON lines, IDX or text file, an image, or a folder or tar archive of images";
 
@@ -34,8 +34,8 @@ struct GivenArray {
   MemoryFile file;
 };
 
-/// A file of the command line and its format. If the file is standard input or consists of JSON lines, its
-/// content is held in memory.
+/// A file named on the command line, and its format. If the file is standard input or consists of JSON lines,
+/// its content is held in memory.
 class GivenFile {
  public:
   /// Reads all of standard input for "-". Throws UserError if the file cannot be read.

@@ -1,4 +1,4 @@
-// Errors with locations in the configuration. The type tells callers not to add another location.
+// Errors with locations in the configuration. Callers recognize the type and do not add another location.
 #pragma once
 
 #include <string>
@@ -41,8 +41,8 @@ auto with_location(const Mark& mark, Work work) {
 /// Collects errors, to report them together.
 class ErrorCollector {
  public:
-  /// Calls `work`. If it throws a UserError, adds the error to the collection. `mark` is the location of an
-  /// error that has no location; if `mark` has no file, a caller of with_location() may add the location.
+  /// Calls `work`. If it throws a UserError, adds the error to the collection. `mark` is used as the
+  /// location if the error has none; if `mark` has no file, a caller of with_location() may add the location.
   template <class Work>
   void attempt(const Mark& mark, Work work) {
     try {

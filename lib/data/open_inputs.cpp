@@ -55,7 +55,7 @@ PictureOptions picture_options(const DatasetSpec& spec) {
   return options;
 }
 
-/// Returns the names of the readers of the splits.
+/// Returns the names of the readers that the splits use.
 std::vector<std::string> readers_of(const DatasetSpec& spec) {
   std::vector<std::string> readers;
   for (const char* name : kSplitNames)

@@ -1,5 +1,5 @@
-// The code that is shared by opening splits and opening files for prediction. It plans how the columns of a
-// source are converted to the columns of the model.
+// Code shared by functions that open splits and functions that open files for prediction. It plans how the
+// columns of a source are converted to the columns of the model.
 #pragma once
 
 #include <map>
@@ -49,8 +49,8 @@ class ColumnPlanner {
 
   std::vector<ColumnPlan> plans;
   Columns columns;
-  /// For each target column that is also an input, or an image that belongs to an input: the index of the
-  /// input's column. The key is the index of the target's column.
+  /// If a target is also an input, or is an image that belongs to an input, maps the index of the target's
+  /// column to the index of the input's column.
   std::map<size_t, size_t> input_targets;
 
  private:

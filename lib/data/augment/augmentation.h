@@ -21,7 +21,7 @@ struct AugmentedTarget {
   /// Size of the target divided by the size of the input, if the quotient is a whole number and the same for
   /// both axes; else 0.
   int64_t scale = 0;
-  bool has_same_aspect;  // whether input and target have the same ratio of height to width
+  bool has_same_aspect;  // whether input and target have the same aspect ratio
   bool is_training;      // if false, only the changes of apply_in_evaluation() are made
 };
 
@@ -29,8 +29,8 @@ struct AugmentedTarget {
 class Augmentation {
  public:
   virtual ~Augmentation() = default;
-  /// Adds the pass of this augmentation to the plan of a column of images (is_picture()). `stream` is the
-  /// augmentation's own stream of random numbers. Throws UserError if the augmentation cannot be applied to
+  /// Adds this augmentation's pass to the plan of an image column (is_picture()). `stream` selects the
+  /// augmentation's own sequence of random numbers. Throws UserError if the augmentation cannot be applied to
   /// images of this shape.
   virtual void apply(ColumnPlan& plan, uint32_t stream) const = 0;
   /// Adds the pass for images that are not used for training. The pass gives these images the same shape as

@@ -19,7 +19,7 @@ void degenerate_color(const float* src, const PictureShape& shape, float part, f
 void sharpen(const float* src, const PictureShape& shape, float factor, float* dst);
 /// Keeps the highest `bits` bits of each 8-bit value. May run in place.
 void posterize(const float* src, const PictureShape& shape, int bits, float* dst);
-/// Adds `addition`, then inverts values that are not below the threshold. May run in place.
+/// Adds `addition` to each value, then inverts the values that have reached the threshold. May run in place.
 void solarize(const float* src, const PictureShape& shape, float addition, float threshold, float* dst);
 /// Stretches each channel's values to the full range. May run in place.
 void stretch_contrast(const float* src, const PictureShape& shape, float* dst);

@@ -9,8 +9,8 @@ namespace dtrain {
 
 namespace {
 
-/// Draws a number from the gamma distribution of shape a (G. Marsaglia and W. Tsang, "A simple method for
-/// generating gamma variables", 2000).
+/// Draws a number from the gamma distribution with shape parameter a (G. Marsaglia and W. Tsang, "A simple
+/// method for generating gamma variables", 2000).
 double draw_gamma(double a, Draws& draws) {
   if (a < 1) {
     const double boost = std::pow(1 - static_cast<double>(draws.uniform()), 1 / a);

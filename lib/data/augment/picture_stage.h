@@ -1,4 +1,4 @@
-// Stages that change images one by one, with the random draws of each sample.
+// Stages that change images one by one, with random numbers drawn for each sample.
 #pragma once
 
 #include <cmath>

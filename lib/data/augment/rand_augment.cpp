@@ -20,7 +20,7 @@ struct RandAugmentOptions {
 // Number of operations. The first kMoves operations move pixels, and the others change colors.
 constexpr int64_t kOperations = 11, kMoves = 3;
 
-/// Applies the operation with this number to values from 0 to 255.
+/// Applies the operation with the index `operation` to an image with values from 0 to 255.
 void operate(int64_t operation, const RandAugmentOptions& options, const PictureShape& shape, Draws& draws,
              const float* src, float* dst) {
   const WarpOptions warp_options{FillMode::reflect, options.interpolation, 0};

@@ -15,7 +15,7 @@ struct RandomCropOptions {
   int64_t height = 0, width = 0, padding = 0, fill_class = 0;
 };
 
-/// Copies the part of an image that begins at (top, left). The bytes of pixels outside the image are `fill`.
+/// Copies the part of an image that begins at (top, left). Sets bytes outside the image to `fill`.
 void copy_part(const std::byte* src, const PictureShape& shape, size_t pixel_bytes, int64_t top, int64_t left,
                int64_t height, int64_t width, int fill, std::byte* dst) {
   const int64_t from = std::clamp<int64_t>(left, 0, shape.width);

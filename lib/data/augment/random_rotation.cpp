@@ -12,7 +12,8 @@ struct RandomRotationOptions : WarpOptions {
   }
 };
 
-/// Returns the check of the angle's range. Its message mentions degrees, because most other tools use them.
+/// Returns the check for the range of angles. The message gives an example in degrees because most other
+/// tools use degrees.
 Check<UniformRange> turns() {
   Check<UniformRange> check = range_within(-1, 1);
   check.expected = "fractions of a full turn from -1 to 1, as in Keras (15 degrees are 0.042)";

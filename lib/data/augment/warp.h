@@ -36,7 +36,7 @@ struct WarpOptions {
 void warp(const float* src, const PictureShape& shape, const AffineMap& map, const WarpOptions& options,
           float* dst);
 
-/// Rotates about the center of the image by an angle in radians; a negative angle appears clockwise.
+/// Rotates about the center of the image by an angle in radians; negative angles rotate clockwise.
 AffineMap rotation(const PictureShape& shape, double angle);
 /// Translates by fractions of the height and the width; positive means down and to the right.
 AffineMap translation(const PictureShape& shape, double down, double right);

@@ -1,4 +1,4 @@
-// The base of augmentations that warp images by a random affine map.
+// The base of augmentations that warp images with a random affine map.
 #pragma once
 
 #include "data/augment/options.h"

@@ -170,8 +170,8 @@ std::pair<std::string, std::string> first_difference(const std::string& a, const
   return {line_at(a, x), line_at(b, y)};
 }
 
-/// Throws UserError if the data set in the file is not the one that `key` describes, and is_rejected(file)
-/// returns true.
+/// Throws UserError if is_rejected(file) returns true and the file holds a different data set than the one
+/// that `key` describes.
 template <class IsRejected>
 void reject_other_data(const std::string& path, const CacheKey& key, IsRejected is_rejected) {
   std::string source = key.source;

@@ -19,12 +19,12 @@ std::optional<CachedColumns> map_cache_file(const std::string& path, const Cache
 /// exist or is not writable. It is also the case if `path` exists and is not a cache file of dtrain, because
 /// other files are never overwritten.
 void check_cache_file(const std::string& path);
-/// Like check_cache_file(path), but also throws UserError if another run is using the file for another data
-/// set (another key).
+/// Like check_cache_file(path), but also throws UserError if another run is using the file for a different
+/// data set (a different key).
 void check_cache_file(const std::string& path, const CacheKey& key);
 
 /// Maps the file that was just written. Throws UserError if another run has meanwhile replaced the file with
-/// the cache of another data set.
+/// the cache of a different data set.
 CachedColumns map_written_file(const std::string& path, const CacheKey& key);
 
 /// Writes the rows [columns.first, to) of the columns to a temporary file in the folder of `path`, then

@@ -13,7 +13,7 @@
 
 namespace dtrain {
 
-/// Reads rows by number. The values have their stored type, and no transform is applied. A row has the same
+/// Reads rows by index. The values have their stored type, and no transform is applied. A row has the same
 /// values every time it is read, so caches may keep it. Everything that depends on the seed and the epoch is
 /// done by a ColumnStage (column_stage.h). Safe to read from several threads.
 class Column {
@@ -23,8 +23,8 @@ class Column {
   virtual const TensorSpec& spec() const = 0;
   /// Returns the number of rows.
   virtual int64_t size() const = 0;
-  /// Copies `rows` (each in [0, size())) contiguously to `dst`. Throws the errors of check(), and UserError
-  /// if the file's content is not in the declared format.
+  /// Copies `rows` (each in [0, size())) contiguously to `dst`. Throws the same errors as check(), and
+  /// UserError if the file's content is not in the declared format.
   void read(std::span<const int64_t> rows, void* dst) const {
     checked([&] { read_rows(rows, dst); });
   }
@@ -98,8 +98,8 @@ void for_each_block(const Column& column, int64_t from, int64_t to, Visit visit)
 /// Returns first, first + 1, ..., first + count - 1, for Column::read.
 std::vector<int64_t> row_numbers(int64_t first, int64_t count);
 
-/// Finds the runs of consecutive numbers in `rows`, and calls visit(first_row, place, count) for each run. A
-/// run consists of `count` numbers; the first one is `first_row` and has the index `place` in `rows`.
+/// Finds the runs of consecutive row indices in `rows`, and calls visit(first_row, place, count) for each
+/// run. A run consists of `count` row indices; the first one is `first_row`, at position `place` of `rows`.
 template <class Visit>
 void for_each_run(std::span<const int64_t> rows, Visit visit) {
   for (size_t i = 0; i < rows.size();) {

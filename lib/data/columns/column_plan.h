@@ -28,7 +28,7 @@ class ColumnPlan {
   /// Adds y = scale * x + offset (see AffineStage). Both vectors have either one element or one element per
   /// channel (the last axis). Throws UserError if a number is out of the range of float32.
   void affine(std::vector<double> scale, std::vector<double> offset);
-  /// Adds a conversion to another type (see AffineStage::cast).
+  /// Adds a conversion to a different type (see AffineStage::cast).
   void cast(DType type);
   /// Adds a stage that is a separate pass. The input of the stage must have the type and shape spec().
   void add(std::shared_ptr<const ColumnStage> stage);
@@ -36,7 +36,7 @@ class ColumnPlan {
   /// Returns true if rows are copied unchanged.
   bool is_copy() const { return stages_.empty(); }
   /// Returns the plan as one affine map to float32. The map is empty if rows are copied unchanged. Returns
-  /// nullopt if the plan has other stages, if its result has another type, or if the map needs double
+  /// nullopt if the plan has other stages, if its result is not float32, or if the map needs double
   /// precision.
   std::optional<Affine> map() const;
   /// Like map(), but in double. Also returns maps that need double precision.

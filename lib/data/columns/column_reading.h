@@ -1,4 +1,4 @@
-// Options for converting the texts of a table column to numbers, if the texts are not plain numbers or
+// Options for converting the texts of a table column to numbers, if they are neither plain numbers nor
 // categories.
 #pragma once
 

@@ -61,8 +61,8 @@ void augment_target(const AugmentPlan& augment, ColumnPlan& plan) {
   }
 }
 
-/// Adds the augmentations to the plan. Returns false, without a change, if the column does not have the shape
-/// of an image at this point of the plan.
+/// Adds the augmentations to the plan. Returns false and leaves the plan unchanged if the column does not
+/// have the shape of an image at this point of the plan.
 bool apply_augment(const AugmentPlan& augment, ColumnPlan& plan) {
   if (!is_picture(plan.spec().shape)) return false;
   if (augment.target) {
@@ -88,7 +88,7 @@ bool converts_losslessly(DType from, DType to) {
 }
 
 /// Returns a hint for messages if the target has one class index per sample but the model's output needs a
-/// target of another shape or type. Returns "" if there is no hint.
+/// target of a different shape or type. Returns "" if there is no hint.
 std::string advice_for_target(const TensorSpec& wanted, const TensorSpec& found) {
   if (found.shape.elements() != 1) return "";
   if (wanted.dtype == DType::int32 && wanted.shape.elements() > 1)

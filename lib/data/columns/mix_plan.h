@@ -25,8 +25,8 @@ struct MixPlan {
 };
 
 /// Plans the blending of the columns with the given plans. The first `inputs` columns are the model's inputs.
-/// `input_targets` contains the targets that are also inputs or are images that belong to an input: it maps
-/// the target's column to the input's column. Both columns are blended in the same way.
+/// If a target is also an input, or is an image that belongs to an input, `input_targets` maps the target's
+/// column to the input's column. Both columns are blended in the same way.
 /// Throws UserError with the augmentation's location if a column is not float32. If an augmentation needs
 /// images, also throws UserError if no input is an image after the transforms, or if the images differ in
 /// height or width.

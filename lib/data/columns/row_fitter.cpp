@@ -22,7 +22,7 @@ FittedStep RowFitter::next(const ColumnPlan& plan, const std::string& kind, cons
     throw UserError(fmt::format(
         "{}: this transform needs statistics of the training split for '{}', but the run has none", kind,
         name_));
-  // The statistics of this step and all later steps were computed with other transforms, so they are no
+  // The statistics of this step and all later steps were computed with different transforms, so they are no
   // longer valid.
   steps.resize(done_++);
   steps.push_back(found(plan, fit));

@@ -1,4 +1,4 @@
-// Writes predictions to a file, row by row. Files of arrays contain float32 numbers.
+// Writes predictions to a file, row by row. HDF5 and .npy files contain float32 numbers.
 #pragma once
 
 #include <cstdint>
@@ -31,11 +31,11 @@ class ArrayWriter {
 /// Returns true if the path's extension is that of an array file (.h5, .hdf5 or .npy).
 bool is_array_file(const std::string& path);
 
-/// Opens a writer; the path's extension chooses the format. An .h5 (or .hdf5) file gets one dataset per
+/// Opens a writer; the path's extension determines the format. An .h5 (or .hdf5) file gets one dataset per
 /// array, with the name of the array (slashes in a name create groups). If there is only one array, its
-/// dataset is called "predictions". An .npy file holds one array. `arrays` has the name and the shape of a
-/// row for each array, and `rows` is the number of rows. Throws UserError for any other extension, for
-/// several arrays in an .npy file, and if the file cannot be created.
+/// dataset is called "predictions". An .npy file holds one array. For each array, `arrays` has the name and
+/// the shape of one row. `rows` is the number of rows. Throws UserError for any other extension, for several
+/// arrays in an .npy file, and if the file cannot be created.
 std::unique_ptr<ArrayWriter> open_array_writer(const std::string& path, const std::vector<TensorSpec>& arrays,
                                                int64_t rows);
 

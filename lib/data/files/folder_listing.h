@@ -1,4 +1,4 @@
-// Lists the files of a folder, for data sets of many files.
+// Lists the files of a folder, for data sets that consist of many files.
 #pragma once
 
 #include <cstdint>

@@ -112,8 +112,8 @@ class TableMaker {
   const std::string& name_;
   bool has_header_ = false;
   std::vector<std::string> keys_;
-  std::unordered_map<std::string, size_t> columns_;  // column numbers by key
-  std::vector<std::vector<std::string>> rows_;       // rows of fields
+  std::unordered_map<std::string, size_t> columns_;  // maps keys to column indices
+  std::vector<std::vector<std::string>> rows_;       // fields of each row
 };
 
 /// Collects the values of one key into an array.

@@ -15,7 +15,7 @@ struct StoredType {
   Kind kind = Kind::unsigned_integer;
   int bytes = 1;         // 1, 2, 4 or 8 for integers; 4 or 8 for reals
   bool swapped = false;  // whether the byte order differs from that of this machine
-  bool exact = false;    // whether values are decoded to float64, so that times and numbers of series differ
+  bool exact = false;    // whether values are decoded to float64, which keeps times and series ids distinct
 
   /// Returns the type to which values are decoded: float64 if `exact`; otherwise float32 for reals, uint8 for
   /// unsigned bytes, int32 for other integers.

@@ -40,8 +40,8 @@ class Batch {
   /// Returns the number of positions to which padded sequences are truncated. Returns 0 if they are not
   /// truncated. The views passed to read() have this number of positions.
   virtual int64_t length() const { return 0; }
-  /// Returns the sum of the row weights of all samples, one sum for each output. Empty if
-  /// LoaderOptions::weights is null.
+  /// Returns the sum of all row weights in the batch for each output. Empty if LoaderOptions::weights is
+  /// null.
   virtual std::span<const double> weight_sums() const { return {}; }
 };
 
@@ -67,7 +67,7 @@ struct LoaderOptions {
 /// Bytes of host memory needed for reading ahead.
 struct ReadAheadMemory {
   size_t for_each_sample = 0;  // bytes for each sample of a batch
-  size_t for_threads = 0;      // bytes that are needed for any batch size
+  size_t for_threads = 0;      // bytes that do not depend on the batch size
 
   size_t bytes(int64_t batch_size) const {
     return for_each_sample * static_cast<size_t>(batch_size) + for_threads;

@@ -55,14 +55,14 @@ struct LengthGroup {
 };
 
 /// Divides groups, which are sorted by length, into at most `most` runs of consecutive groups. All lengths of
-/// a run are rounded up to the length of its last group. The runs are chosen so that the sum over all samples
-/// of the rounded lengths is minimal. Returns the index of the last group of each run.
+/// a run are rounded up to the length of its last group. The runs are chosen so that the sum of the rounded
+/// lengths of all samples is minimal. Returns the index of the last group of each run.
 std::vector<size_t> divide(const std::vector<LengthGroup>& groups, size_t most) {
   const size_t n = groups.size();
   std::vector<int64_t> before{0};  // number of samples before a group
   for (const LengthGroup& group : groups) before.push_back(before.back() + group.samples);
   // Dynamic programming over the number of runs. sums[j] is the smallest sum for the first j groups, divided
-  // into the present number of runs. starts[r][j] is the index of the first group in the last run, if the
+  // into the current number of runs. starts[r][j] is the index of the first group in the last run, if the
   // first j groups are divided into r + 1 runs.
   std::vector<int64_t> sums(n + 1, std::numeric_limits<int64_t>::max());
   sums[0] = 0;
@@ -127,7 +127,7 @@ std::vector<int64_t> exact_lengths(const Dataset& dataset, std::span<const Padde
 }
 
 SampleLengths round_lengths(std::span<const int64_t> exact, int64_t positions) {
-  // The number of units is limited because the time of divide() grows with the square of this number.
+  // The number of units is limited because the run time of divide() grows with its square.
   constexpr int64_t kMostUnits = 512;
   const auto quotient = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
   const int64_t unit = SampleLengths::kUnit * quotient(quotient(positions, SampleLengths::kUnit), kMostUnits);

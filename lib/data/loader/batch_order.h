@@ -1,5 +1,5 @@
-// Batches of sequences of similar lengths: the lengths to which batches are truncated, and the order of the
-// samples.
+// Groups sequences of similar lengths into batches: determines the order of the samples, and the lengths to
+// which batches are truncated.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace dtrain {
 
-/// A column of sequences of shape [positions, ...], which are padded at their end. A position is padding if
-/// all its elements are equal to `padding`.
+/// A column that contains sequences of shape [positions, ...] with padding at the end. A position is padding
+/// if all its elements are equal to `padding`.
 struct PaddedColumn {
   size_t index = 0;
   float padding = 0;

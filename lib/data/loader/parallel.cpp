@@ -12,7 +12,7 @@
 namespace dtrain {
 
 void run_blocks(int64_t count, const std::function<void(int64_t)>& work) {
-  // `end` is lowered to the number of a failed block, so that later blocks are not started.
+  // `end` is lowered to the index of a failed block, so that later blocks are not started.
   std::atomic<int64_t> next{0}, end{count};
   std::mutex mutex;
   std::exception_ptr error;

@@ -30,9 +30,9 @@ class Prefetcher {
   /// Returns the memory that a Prefetcher of this data set uses. It is allocated by begin().
   static ReadAheadMemory memory(const Dataset& dataset, const LoaderOptions& options);
 
-  /// Starts reading a new order, beginning with batch `first_step`. The caller must keep the rows of `order`
-  /// alive and unchanged until the next call of begin() or the destructor. Batches that were returned before
-  /// become invalid.
+  /// Starts reading in a new order, beginning with batch `first_step`. The caller must keep the rows of
+  /// `order` alive and unchanged until the next call of begin() or the destructor. Batches that were returned
+  /// before become invalid.
   void begin(const Samples& order, int64_t first_step);
   /// Returns the next batch, or null after the last batch. If reading the batch failed, each call rethrows
   /// the error of the first failed block of the batch. A batch stays valid until the second call of next()
@@ -56,7 +56,7 @@ class Prefetcher {
   Samples order_;
   int64_t steps_ = 0;                 // number of steps in the epoch
   int64_t given_ = 0;                 // step of the batch that next() will return
-  std::mutex mutex_;                  // protects spent_ and the progress of the slots that are being read
+  std::mutex mutex_;                  // protects spent_ and the progress of the slots that are being filled
   std::condition_variable was_read_;  // wakes the thread in next()
   ReadSeconds spent_;
   ThreadPool pool_;  // must be the last member, because its tasks use all other members

@@ -1,5 +1,5 @@
-// The sums of the row weights of the samples. They are needed for losses that are divided by the sum of the
-// weights of the whole batch, because this sum must be known before the step.
+// Sums up the row weights of each sample. These sums are needed for losses that are divided by the total
+// weight of the whole batch, because the total must be known before the step.
 #pragma once
 
 #include <cstddef>
@@ -43,7 +43,7 @@ struct SampleWeights {
   std::vector<double> sum(std::span<const int64_t> samples) const;
 };
 
-/// Computes the sums of all samples. Reads the samples on several threads, without augmentation.
+/// Computes the weight sums of all samples. Reads the samples on several threads, without augmentation.
 SampleWeights weigh_samples(const Dataset& dataset, std::span<const WeightColumns> outputs);
 
 }  // namespace dtrain

@@ -1,5 +1,4 @@
-// Conversion of the pixels of masks to class numbers. A mask is an image whose gray levels or colors denote
-// classes.
+// Converts mask pixels to class numbers. A mask is an image whose gray levels or colors denote classes.
 #pragma once
 
 #include <cstdint>

@@ -22,7 +22,7 @@ std::shared_ptr<const Column> only(const std::shared_ptr<const Column>& column,
   return std::make_shared<MemoryColumn>(column->spec(), static_cast<int64_t>(rows.size()), data);
 }
 
-/// Removes all rows of all columns except `rows`.
+/// Removes all rows except `rows` from all columns.
 void keep_rows(SourceColumns& source, const std::vector<int64_t>& rows) {
   for (auto& column : source.columns) column = only(column, rows);
   for (auto* column : {&source.weights, &source.names})
@@ -71,8 +71,8 @@ void check_mask_sizes(const PictureSet& set, const std::vector<int64_t>& kept) {
                                              "cannot be used as masks", false));
 }
 
-/// Returns the column of the targets of a set. `images` contains the checked images of the set. With
-/// OnError::skip, images whose target is unreadable are removed from `images`.
+/// Returns the target column of a set. `images` contains the checked images of the set. With OnError::skip,
+/// images whose target is unreadable are removed from `images`.
 std::shared_ptr<const Column> target_column(const PictureSet& set, OnError on_error,
                                             CheckedPictures& images) {
   const TargetPictures& targets = *set.targets;

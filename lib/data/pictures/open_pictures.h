@@ -17,14 +17,14 @@ namespace dtrain {
 
 /// Targets that are images. Image i is the target of image i of the PictureSet.
 struct TargetPictures {
-  std::string where;  // folder or file in which the images are contained or listed
+  std::string where;  // folder or file that contains or lists the images
   std::shared_ptr<const PictureSource> pictures;
   PictureRow row;
 };
 
 /// The images of a data set.
 struct PictureSet {
-  std::string where;  // folder or file in which the images are contained or listed
+  std::string where;  // folder or file that contains or lists the images
   std::shared_ptr<const PictureSource> pictures;
   /// Columns that are known before the images are read, with one row per image: targets, weights, and names.
   /// If the names are null, the paths of the images are used as names.
@@ -48,8 +48,8 @@ PictureForm picture_form(const PictureOptions& options, const TensorSpec& input)
 /// check_pictures(). Throws UserError if a mask does not have the size of its image.
 SourceColumns open_pictures(PictureSet set, const PictureOptions& options, const TensorSpec& input);
 
-/// Like open_pictures(), for the path of a folder, the path of an image, or the paths of several images. The
-/// result has no targets.
+/// Like open_pictures(), but takes the path of a folder, or the paths of one or more images. The result has
+/// no targets.
 SourceColumns open_pictures_at(const std::vector<std::string>& paths, const PictureOptions& options,
                                const TensorSpec& input);
 

@@ -33,7 +33,7 @@ struct PictureRow {
 
 /// The images of a source that can be decoded, and information about the images that were left out.
 struct CheckedPictures {
-  std::vector<int64_t> kept;  // numbers of the images that can be decoded
+  std::vector<int64_t> kept;  // indices of the images that can be decoded
   int64_t largest = 0;        // size of the largest encoded image, in bytes
   int64_t skipped = 0;
   std::string first_skipped;  // name and problem of the first image that was left out
@@ -52,15 +52,15 @@ std::shared_ptr<const Column> picture_column(std::string name, std::shared_ptr<c
 PictureHeader header_of_picture(const PictureSource& source, int64_t i, int64_t* bytes = nullptr);
 
 /// Checks the images on several threads. With OnError::error, reads only the headers, and throws UserError if
-/// an image is invalid or too large. The message names the first such image and contains the number of the
-/// other ones. With OnError::skip, decodes the images completely and leaves out those that cannot be decoded.
-/// Throws UserError if no image remains; `where` is the location of the images in this message.
+/// an image is invalid or too large. The message names the first such image and says how many other images
+/// have problems. With OnError::skip, decodes the images completely and leaves out those that cannot be
+/// decoded. Throws UserError if no image remains; `where` is the location of the images in this message.
 CheckedPictures check_pictures(const PictureSource& source, const std::string& where, const PictureRow& row,
                                OnError on_error, bool can_skip);
 
-/// Returns the end of a message about one image. If `others` more images have the same problem, it is "; 3
-/// more cannot be read" (if `how` is "cannot be read"). If `can_skip` is true, it also names the option that
-/// leaves these images out. Returns "" if there is nothing to append.
+/// Returns the end of a message about one image. Example: "; 3 more cannot be read" if `others` is 3 and
+/// `how` is "cannot be read". If `can_skip` is true, the text also names the option that leaves these images
+/// out. Returns "" if there is nothing to append.
 std::string describe_others(int64_t others, const std::string& how, bool can_skip);
 
 }  // namespace dtrain

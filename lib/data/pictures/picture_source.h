@@ -7,7 +7,7 @@
 
 namespace dtrain {
 
-/// Reads encoded images by number. Safe to read from several threads.
+/// Reads encoded images by index. Safe to read from several threads.
 class PictureSource {
  public:
   virtual ~PictureSource() = default;
@@ -24,8 +24,8 @@ class PictureSource {
   virtual void check() const {}
 };
 
-/// Returns the number of bytes to read of an image of `length` bytes: all bytes, but at most `most`. Throws
-/// UserError if the image has more than 1 GiB.
+/// Returns how many bytes to read if an image has `length` bytes: all of them, but at most `most`. Throws
+/// UserError if the image is larger than 1 GiB.
 int64_t picture_bytes_to_read(const std::string& name, int64_t length, int64_t most);
 
 }  // namespace dtrain

@@ -35,7 +35,7 @@ std::string_view until_zero(std::string_view text) {
   return text.substr(0, text.find('\0'));
 }
 
-/// Parses a number of a header. It consists either of octal digits surrounded by spaces or, in the format of
+/// Parses a number in a header. It consists either of octal digits surrounded by spaces or, in the format of
 /// GNU tar for large numbers, of the byte 0x80 and big-endian bytes.
 std::optional<int64_t> tar_number(std::string_view text) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max() >> 8;
@@ -73,7 +73,7 @@ bool has_right_sum(std::string_view header) {
   return stored && (*stored == sum || *stored == of_signed);
 }
 
-/// Returns the program that decompresses a file with these first bytes; null if it is not compressed.
+/// Returns the program that decompresses a file with these first bytes; null if the file is not compressed.
 const char* packed_by(std::string_view start) {
   using namespace std::string_view_literals;
   constexpr std::array<std::pair<std::string_view, const char*>, 4> kAll{{{"\x1f\x8b"sv, "gzip"},

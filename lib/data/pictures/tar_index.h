@@ -11,7 +11,7 @@ namespace dtrain {
 
 struct TarMember {
   std::string name;
-  int64_t header = 0;             // offset of its header in the archive
+  int64_t header = 0;             // offset of the file's header in the archive
   int64_t offset = 0, bytes = 0;  // offset and size of the file's content
   bool is_file = true;            // false for a link
 };

@@ -28,8 +28,8 @@ struct DataIdentity {
   static DataIdentity from_json(const Json& json);
 };
 
-/// Identifies the files at these paths. Reads at most a few megabytes of each file. Throws the errors of
-/// InputFile.
+/// Identifies the files at these paths. Reads at most a few megabytes of each file. Throws the same
+/// errors as InputFile.
 std::vector<DataIdentity::File> identify_files(const std::vector<std::string>& paths);
 
 /// Identifies a group of files, such as the images in a folder, as if they were one file. The identity

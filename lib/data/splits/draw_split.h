@@ -1,4 +1,4 @@
-// Takes splits from another split, either at random or from the end of the other split.
+// Draws splits from another split, either at random or from the end of the other split.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ struct Draw {
   std::span<const double> labels;
 };
 
-/// Divides the rows [0, rows). Returns one part for each draw, in the order of the draws, and as the last
-/// part the remaining rows. The rows of each part are in ascending order. The result depends only on the
-/// arguments. The part of a draw does not depend on later draws.
+/// Divides the rows [0, rows). Returns one part for each draw, in the order of the draws, followed by a
+/// part that contains the remaining rows. The rows of each part are in ascending order. The result depends
+/// only on the arguments. The part of a draw does not depend on later draws.
 std::vector<std::vector<int64_t>> draw_splits(int64_t rows, std::span<const Draw> draws, uint64_t seed);
 
 /// Like draw_splits(), but not random. It is used for rows that are consecutive parts of one text. The last

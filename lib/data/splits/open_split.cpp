@@ -46,8 +46,9 @@ std::string fingerprint(const std::string& path) {
                      status.st_ctim.tv_nsec);
 }
 
-/// Returns the names of the splits that read the same files with the same options. They may read different
-/// rows. These splits share a cache, which has the name of the first of them.
+/// Returns the names of the splits that read the same files as `split` with the same options, including
+/// `split` itself. They may read different rows. These splits share a cache, which has the name of the first
+/// of them.
 std::vector<std::string> splits_like(const DatasetSpec& spec, const SplitSpec& split) {
   std::vector<std::string> names;
   for (const char* name : {"train", "validation", "test"})
@@ -87,7 +88,7 @@ CacheKey cache_key(const DatasetSpec& spec, const SplitSpec& split, const ReadRe
   return key;
 }
 
-/// Replaces all file names in a configuration node with numbers.
+/// Replaces each file name in a configuration node with its index in `files` ("file 0").
 ConfigNode without_names(const ConfigNode& node, const std::vector<std::string>& files) {
   if (node.is_scalar()) {
     const auto found = std::find(files.begin(), files.end(), node.text());

@@ -28,7 +28,7 @@ struct DataSource {
   int64_t size() const {
     return windows ? windows->size() : rows.empty() ? to - from : static_cast<int64_t>(rows.size());
   }
-  /// Returns the number of the row that identifies a sample.
+  /// Returns the row number that identifies a sample.
   int64_t row(int64_t sample) const {
     return windows ? windows->row(sample) : rows.empty() ? from + sample : rows[static_cast<size_t>(sample)];
   }

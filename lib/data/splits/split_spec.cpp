@@ -185,8 +185,9 @@ std::vector<TensorSpec> SplitSpec::targets_to_read(const std::vector<TensorSpec>
 
 namespace {
 
-/// Reports keys beside the reader that no split has, such as a misspelled `rows`, and returns the node
-/// without them. Does nothing if there is no reader, because one of the keys may then be a misspelled reader.
+/// Reports keys next to the reader that are not options of a split, such as a misspelled `rows`, and returns
+/// the node without them. Does nothing if there is no reader, because one of the keys may then be a
+/// misspelled reader.
 ConfigNode without_unknown_keys(const ConfigNode& node, Diagnostics& diagnostics) {
   if (!node.is_mapping() || node.entries().size() < 2) return node;
   const auto is_reader = [](const ConfigNode::Entry& entry) {

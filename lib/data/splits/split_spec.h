@@ -13,9 +13,10 @@ namespace dtrain {
 
 class Reader;  // readers/reader.h
 
-/// A split that is drawn at random from another split: `split: {of: train, fraction: 0.15, stratify: true,
-/// seed: 1}`. The other split keeps the remaining samples. Windows of time series are not drawn at random:
-/// instead, each split gets a part of the time range of every series.
+/// A split that takes a fraction of the samples of another split: `split: {of: train, fraction: 0.15,
+/// stratify: true, seed: 1}`. The other split keeps the remaining samples. Samples are drawn at random, with
+/// two exceptions: for windows of time series, each split gets a part of the time range of every series; for
+/// samples that are parts of one text, each split gets consecutive samples.
 struct DrawnSplit {
   std::string of;
   double fraction = 0;

@@ -28,7 +28,7 @@ std::shared_ptr<const Windows> windows_of_split(const DatasetSpec& spec, const S
 
 /// Returns windows over the rows of a file. If `are_labeled` is true, returns all windows; otherwise returns
 /// only the last window of each series, for a forecast. Throws UserError if `held` does not contain the
-/// columns of series and times.
+/// series and time columns.
 std::shared_ptr<const Windows> windows_of_file(const WindowsOptions& options, const CachedColumns& held,
                                                const std::string& path, size_t inputs, size_t targets,
                                                bool are_labeled);

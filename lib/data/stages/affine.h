@@ -24,8 +24,8 @@ class AffineStage final : public ColumnStage {
   /// Returns this stage followed by scale * y + offset. Both vectors have either one element or one element
   /// per channel (the last axis). Throws UserError if a number is out of the range of float32.
   std::shared_ptr<const AffineStage> then(std::vector<double> scale, std::vector<double> offset) const;
-  /// Returns this stage with another result type. Conversions to integers round toward zero. A value that is
-  /// out of range is replaced with the nearest value in range, and NaN is replaced with 0.
+  /// Returns this stage with a different result type. Conversions to integers round toward zero. A value that
+  /// is out of range is replaced with the nearest value in range, and NaN is replaced with 0.
   std::shared_ptr<const AffineStage> cast(DType type) const;
   /// Returns the affine map of this stage if its result is float32 and it needs no double precision.
   /// Otherwise returns nullopt. The returned spans are valid while this stage exists.

@@ -1,4 +1,4 @@
-// Reads one number of an array whose type is known only at run time.
+// Reads one number from an array whose type is known only at run time.
 #pragma once
 
 #include <cstdint>

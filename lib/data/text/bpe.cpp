@@ -99,7 +99,7 @@ class BpeTokenizer final : public Tokenizer {
   }
 
   std::vector<std::string> pieces_;               // bytes of each token
-  std::unordered_map<uint64_t, int32_t> merged_;  // token that replaces a pair, by merge_key()
+  std::unordered_map<uint64_t, int32_t> merged_;  // maps merge_key(pair) to the token that replaces the pair
 };
 
 }  // namespace

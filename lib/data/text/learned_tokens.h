@@ -18,7 +18,7 @@ struct LearnedTokens {
   TokenKind kind = TokenKind::bytes;
   TextStandardization standardize = TextStandardization::none;  // standardization of words
   std::vector<std::string> words;  // word i has the id kFirstWord + i; the most frequent word is first
-  std::vector<TokenMerge> merges;  // the token of merge i has the id 256 + i
+  std::vector<TokenMerge> merges;  // merge i makes the token with the id 256 + i
 
   /// Returns the number of ids.
   int64_t size() const;

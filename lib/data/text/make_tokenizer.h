@@ -1,4 +1,4 @@
-// Makes tokenizers from vocabularies, which were just learned or are stored in a checkpoint.
+// Makes tokenizers from vocabularies that were just learned or that are stored in a checkpoint.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace dtrain {
 
-/// Returns the tokenizer of these tokens. Throws UserError if merges give a token of more than
+/// Returns a tokenizer for these tokens. Throws UserError if merges produce a token of more than
 /// kMostPieceBytes bytes.
 std::shared_ptr<const Tokenizer> make_tokenizer(const LearnedTokens& learned);
 
@@ -18,8 +18,8 @@ std::shared_ptr<const Tokenizer> make_tokenizer(const LearnedTokens& learned);
 std::shared_ptr<const Tokenizer> tokenizer_of(const DataFacts& facts);
 
 /// Returns the tokenizer of the vocabulary that the facts store under `name`, or null if they store none.
-/// Throws UserError if the options ask for another kind of tokens, or for fewer tokens than the vocabulary
-/// has, because the model was trained with all ids of the vocabulary.
+/// Throws UserError if the options ask for a different kind of tokens, or for fewer tokens than the
+/// vocabulary has, because the model was trained with all ids of the vocabulary.
 std::shared_ptr<const Tokenizer> known_tokenizer(const SourceFacts& facts, const std::string& name,
                                                  const TokenOptions& options);
 

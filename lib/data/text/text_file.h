@@ -1,4 +1,4 @@
-// A file of text in memory.
+// A text file whose content is in memory.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ class TextFile {
   explicit TextFile(const std::string& path);
 
   const std::string& path() const { return path_; }
-  /// Returns the content without a byte order mark of UTF-8.
+  /// Returns the content without a UTF-8 byte order mark.
   std::string_view text() const;
   bool is_mapped() const { return mapped_ != nullptr; }
   /// Throws Error if a mapped file has changed.

@@ -19,7 +19,7 @@ class TokenCounts {
   /// Adds the counts of an object with the same options.
   void merge(const TokenCounts& other);
   /// Returns a vocabulary of at most TokenOptions::vocabulary ids. Words are sorted by descending count, and
-  /// words with the same count by descending bytes, as in Keras. Throws UserError if there are no words.
+  /// words with the same count in descending byte order, as in Keras. Throws UserError if there are no words.
   /// `where` is the name of the text in this message.
   LearnedTokens learn(const std::string& where) const;
 

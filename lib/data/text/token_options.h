@@ -14,8 +14,8 @@ template <>
 inline const EnumNames<TokenKind> names_of<TokenKind> = {
     {TokenKind::bytes, "bytes"}, {TokenKind::words, "words"}, {TokenKind::bpe, "bpe"}};
 
-/// Changes to a text before it is split into words, as in Keras's TextVectorization: A to Z are converted to
-/// lower case, and ASCII punctuation is removed.
+/// Changes to a text before it is split into words, as in Keras's TextVectorization. `lower` converts A to Z
+/// to lower case, and `strip_punctuation` removes ASCII punctuation.
 enum class TextStandardization { lower_and_strip_punctuation, lower, strip_punctuation, none };
 template <>
 inline const EnumNames<TextStandardization> names_of<TextStandardization> = {
@@ -24,7 +24,7 @@ inline const EnumNames<TextStandardization> names_of<TextStandardization> = {
     {TextStandardization::strip_punctuation, "strip_punctuation"},
     {TextStandardization::none, "none"}};
 
-/// Every vocabulary of words uses these ids for padding, for unknown words, and for its first word.
+/// Every word vocabulary uses these ids for padding, for unknown words, and for its first word.
 inline constexpr int32_t kPaddingToken = 0, kUnknownWord = 1, kFirstWord = 2;
 /// Number of byte tokens. Their ids are the values of the bytes. The ids of merged tokens begin at this
 /// number.

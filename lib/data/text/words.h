@@ -15,8 +15,8 @@ namespace dtrain {
 void for_each_word(std::string_view text, TextStandardization standardize,
                    const std::function<void(std::string_view word)>& visit);
 
-/// Returns the tokenizer of `learned`. Id 0 is padding, id 1 any unknown word; ids from 2 are the words of
-/// `learned`.
+/// Returns a tokenizer for the vocabulary `learned`. Id 0 is padding, id 1 is any unknown word, and ids from
+/// 2 are the words of `learned`.
 std::shared_ptr<const Tokenizer> word_tokenizer(const LearnedTokens& learned);
 
 }  // namespace dtrain

@@ -42,7 +42,7 @@ struct RepeatedTime {
 
 /// Divides the rows [from, to) of the source into series, and sorts each series by time. Throws UserError if
 /// two rows of a series have the same time, or if a row has no series or no time. The message contains the
-/// numbers of the rows. If `repeated` is not null, rows with the same time are no error: the function adds
+/// row numbers. If `repeated` is not null, rows with the same time are not an error: the function adds
 /// them to `repeated`, and the result contains only the first row of each time.
 SeriesRows sort_series(const OrderColumns& columns, int64_t from, int64_t to,
                        std::vector<RepeatedTime>* repeated = nullptr);

@@ -14,8 +14,8 @@ namespace dtrain {
 /// Divides each series into parts by time, and selects one of these parts. If there are no fractions, there
 /// is only one part.
 struct TimeParts {
-  // For each part, the fraction of the rows of a series that the part gets. The parts are in the order of
-  // time.
+  // For each part, the fraction of the rows of a series that the part gets. The parts are in
+  // chronological order.
   std::vector<double> fractions = {};
   size_t rest = 0;  // index of the part that gets the remaining rows
   size_t wanted = 0;
@@ -43,11 +43,11 @@ struct Windows {
   int64_t size() const { return static_cast<int64_t>(starts.size()); }
   /// Returns the number of rows of a column that belong to one sample.
   int64_t rows_in(size_t column) const { return column < inputs ? length : horizon; }
-  /// Returns the number of the last input row of a window. This row identifies the window.
+  /// Returns the row number of the last input row of a window. This row identifies the window.
   int64_t row(int64_t window) const {
     return order[static_cast<size_t>(starts[static_cast<size_t>(window)] + length - 1)];
   }
-  /// Appends the numbers of the rows that a window has in a column.
+  /// Appends the row numbers of a window's rows in a column.
   void append_rows(size_t column, int64_t window, std::vector<int64_t>& rows) const;
 };
 

@@ -33,8 +33,8 @@ struct WindowsOptions {
   std::string columns_read() const;
 };
 
-/// Returns the reason if the shape of an input or target of the model does not fit the windows. Returns "" if
-/// it fits.
+/// Returns the reason why the shape of an input or target of the model does not fit the windows, or "" if it
+/// fits.
 std::string why_no_windows_fit(const WindowsOptions& windows, const TensorSpec& wanted, bool target);
 
 /// Returns the types and shapes that each row of the source must have for these inputs (or targets) of the

@@ -17,7 +17,7 @@ namespace dtrain {
 
 namespace {
 
-/// Opens with libhdf5 the same file that `file` has already opened. The InputFile is opened first because its
+/// Uses libhdf5 to open the file that `file` has already opened. The InputFile is opened first because its
 /// error messages are clearer if something is wrong with the path.
 Hdf5Handle open_file(const InputFile& file) {
   Hdf5Handle opened(H5Fopen(file.path().c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));

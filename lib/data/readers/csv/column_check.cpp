@@ -40,8 +40,8 @@ std::vector<CsvColumnRef> columns_of_training_file(const CsvOptions& options, co
   return columns.all;
 }
 
-/// Returns the columns of a file that is not the training file. If both files have column names, a column
-/// that the options select by its index is found by its name in the training file.
+/// Returns the columns that the options name in a file that is not the training file. If both files have
+/// column names, a column that the options select by its index is found by its name in the training file.
 std::vector<CsvColumnRef> columns_of_other_split(const CsvOptions& options,
                                                  const std::vector<CsvTarget>& targets,
                                                  const ReadRequest& request, const CsvStart& start) {

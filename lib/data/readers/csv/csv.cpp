@@ -53,8 +53,8 @@ class CsvReader final : public Reader {
   }
 
  private:
-  /// Returns true if each line of the file is one text. This is the case if the name of the file ends in
-  /// .txt, and the file is for predictions of a model whose only input is text.
+  /// Returns true if each line of the file is one text. This is assumed if the name of the file ends in .txt,
+  /// the file is for predictions of a model whose only input is text, and `text` has no header or delimiter.
   static bool is_plain_text(const std::string& path, const TextOptions& text, const ReadRequest& request) {
     return request.use == FileUse::prediction && path.ends_with(".txt") && !text.header && !text.delimiter &&
            request.inputs.size() == 1 && request.facts.tokens.size() == 1;

@@ -9,8 +9,8 @@
 
 namespace dtrain {
 
-/// A date in its own time zone. Parts that are missing in the text are 0. But if the text has a year and a
-/// month, a missing day is 1.
+/// A date in its own time zone. Parts that are missing in the text are 0, except that a missing day is 1 if
+/// the text has a year and a month.
 struct CsvDate {
   int year = 0, month = 0, day = 0;
   int hour = 0, minute = 0;

@@ -27,7 +27,7 @@ struct CsvFormat {
 /// The conversion of the texts of one field to indices into a table of texts.
 struct CsvCategory {
   /// The table if it is already known. If unset, the table is made from all texts of the field in the file,
-  /// sorted (by number if all texts are numbers).
+  /// sorted (numerically if all texts are numbers).
   std::optional<std::vector<std::string>> values;
   /// Whether texts that are not in the table are accepted. Their index is 0, and the indices of the table
   /// begin at 1. With 0/1 features, all features of these texts are 0.

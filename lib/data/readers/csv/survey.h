@@ -34,7 +34,7 @@ struct CsvQuestions {
 };
 
 struct CsvAnswers {
-  /// Distinct texts of each field, without missing values, sorted (by number if all texts are numbers).
+  /// Distinct texts of each field, without missing values, sorted (numerically if all texts are numbers).
   std::map<size_t, std::vector<std::string>> texts;
   std::map<size_t, DateFormFinder> dates;
   std::set<size_t> gaps;  // the checked fields that have missing values

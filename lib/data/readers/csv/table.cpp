@@ -261,8 +261,7 @@ class Table {
                 CsvDestination::Kind::text);
   }
 
-  /// Makes the column of times. Dates are stored as days, even if an input has other features of the same
-  /// dates.
+  /// Makes the time column. Dates are stored as days, even if an input has other features of the same dates.
   Making make_times(size_t field) {
     using Kind = CsvDestination::Kind;
     const ColumnReading* const reading = reading_of(field);
