@@ -12,11 +12,10 @@
 namespace dtrain {
 
 /// Returns whether the divisor of each output must be known before the gradients of a step are computed.
-/// Usually it need not be known: a single factor, applied to the whole gradient afterwards, corrects the
-/// divisor (ops/math/gradient_scale.h). A single factor is not enough in two cases. In the first case,
-/// outputs have different masks. In the second case, rows have weights or masks, and a layer has a penalty on
-/// its output: the gradient of this penalty is divided by the number of samples, not by the sum of the
-/// weights.
+/// Usually this is not necessary, because the whole gradient is multiplied by a correction factor afterwards
+/// (ops/math/gradient_scale.h). A single factor is not enough in two cases. In the first case, outputs have
+/// different masks. In the second case, rows have weights or masks, and a layer has a penalty on its output:
+/// the gradient of this penalty is divided by the number of samples, not by the sum of the weights.
 bool needs_divisors(const Graph& graph, std::span<const Head> heads);
 
 /// The model input from which the mask of an output is computed.

@@ -43,7 +43,7 @@ struct GraphNode {
   std::vector<ValueRef> output_masks;
   std::vector<ParameterSpec> parameters;
   bool trainable = true;
-  /// True if the layer would be trainable if its name did not match Graph::freeze.
+  /// Whether the layer would be trainable without Graph::freeze, which matches its name.
   bool is_frozen = false;
   /// Whether the layer treats padding as data. If so, the layer reads no masks, and its outputs do not get
   /// the masks of its inputs.

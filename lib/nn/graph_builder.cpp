@@ -13,10 +13,10 @@ namespace {
 
 constexpr int kMostLayers = 100'000;
 constexpr size_t kMostErrors = 1000;  // no more layers are added after this many errors
-/// Maximum number of errors whose message suggests a name, because finding a similar name is slow.
+/// After this many errors, messages no longer suggest names, because finding a similar name is slow.
 constexpr size_t kMostSuggestions = 100;
 /// Maximum number of elements in the table of an embedding. Other arrays have a lower limit, because external
-/// libraries compute with these arrays.
+/// libraries compute with them.
 constexpr int64_t kMostTableElements = int64_t{1} << 40;
 
 }  // namespace

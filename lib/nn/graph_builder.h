@@ -113,7 +113,7 @@ class GraphBuilder {
   int segments_ = 0;                              // number of recomputed segments
   std::vector<std::string> open_;                 // blocks being added, outermost first
   std::unordered_set<std::string> used_blocks_;
-  int laid_ = 0;                // number of layers and uses of blocks
+  int laid_ = 0;                // number of layers and uses of blocks so far
   bool full_ = false;           // true if there are too many layers or errors; then no more layers are added
   bool misunderstood_ = false;  // whether some layer had an error that may cause follow-up errors
 };

@@ -16,9 +16,8 @@ bool begins_with(const Shape& shape, const Shape& leading) {
 
 }  // namespace
 
-/// Returns the mask that all inputs have in common, given the mask of each input. As in Keras, returns
-/// kUnknown if any input has no mask. Returns kUnknown also if there are no inputs. Reports an error if the
-/// masks differ.
+/// Returns the mask that all inputs have in common, given the mask of each input. Returns kUnknown if there
+/// are no inputs or, as in Keras, if any input has no mask. Reports an error if the masks differ.
 ValueRef GraphBuilder::common_mask(const std::vector<ValueRef>& masks,
                                    const ReportError& report_error) const {
   if (masks.empty() || std::find(masks.begin(), masks.end(), kUnknown) != masks.end()) return kUnknown;

@@ -254,7 +254,7 @@ class Layer {
   /// If the layer's input holds indices, returns the number n of valid indices (0 to n - 1). Otherwise
   /// returns nullopt.
   virtual std::optional<int64_t> indices() const { return std::nullopt; }
-  /// Returns the kind of the layers that can use this layer's parameters for another computation
+  /// Returns the kind of the layers that can use this layer's parameters for a different computation
   /// (`shared_with`). For an embedding, this is "dense", because a dense layer can use the transposed table
   /// as its kernel. Returns "" if there is no such kind.
   virtual std::string_view tied_kind() const { return {}; }

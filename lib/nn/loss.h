@@ -91,7 +91,7 @@ class Metric {
   /// Returns the value of the metric, computed from the sums over all rows. Returns NaN if the value is
   /// undefined. `weight` is the number of rows or, if rows have weights, the sum of the weights.
   virtual Json result(std::span<const double> sums, double weight, const TensorSpec& output) const;
-  /// Some metrics count similar scores in one bucket, so that their result is not exact. Returns an upper
+  /// Some metrics count similar scores in one bucket, so their result is not exact. Returns an upper
   /// bound on the error of result(), or 0 if the result is exact.
   virtual double uncertainty(std::span<const double> /*sums*/, const TensorSpec& /*output*/) const {
     return 0;
@@ -100,9 +100,9 @@ class Metric {
   /// false_positives}. Both are arrays of counts, for falling thresholds, so the counts increase and the last
   /// elements are the totals. Returns null if the metric has no curve, or more than one.
   virtual Json curve(std::span<const double> /*sums*/, const TensorSpec& /*output*/) const { return {}; }
-  /// Returns the version of the meaning of the sums. A checkpoint that was written in the middle of an epoch
-  /// contains sums. If a code change gives the sums a different meaning but keeps their number, increase
-  /// this version, so that the old sums are not used.
+  /// Returns the format version of the sums. A checkpoint that was written in the middle of an epoch contains
+  /// sums. If a code change gives the sums a different meaning but keeps their number, increase this version,
+  /// so that the old sums are not used.
   virtual int sums_version() const { return 1; }
 };
 

@@ -54,8 +54,8 @@ std::vector<ValueRef> read_outputs(const ModelSpec& text, GraphBuilder& builder,
   return outputs;
 }
 
-/// Gives layers with shared weights the same `trainable` as the layer that owns the weights. Reports an error
-/// if `freeze:` matches a layer with shared weights, but the owner of the weights is trained.
+/// Gives layers with shared weights the `trainable` value of the layer that owns the weights. Reports an
+/// error if `freeze:` matches a layer with shared weights, but the owner of the weights is trained.
 void follow_owners(const Patterns& patterns, std::vector<GraphNode>& nodes, Diagnostics& diagnostics) {
   for (GraphNode& node : nodes) {
     if (node.shared_with < 0) continue;

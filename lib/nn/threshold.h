@@ -8,8 +8,8 @@
 
 namespace dtrain {
 
-/// The `threshold:` option: a number or a goal. For a goal, training chooses the threshold that reaches the
-/// goal best on the validation split.
+/// The `threshold:` option: a number or a goal. For a goal, training chooses the threshold that best
+/// reaches the goal on the validation split.
 struct ThresholdGoal {
   enum class Kind {
     fixed,              // the threshold is `value`
@@ -34,7 +34,7 @@ struct Codec<ThresholdGoal> {
 /// second class, or it has two columns and the target is a class number.
 bool tells_two_classes(const Loss& loss, const TensorSpec& output, const TensorSpec& target);
 
-/// Returns a metric whose result is the threshold that reaches `goal` best for the counted rows. `goal` must
+/// Returns a metric whose result is the threshold that best reaches `goal` for the counted rows. `goal` must
 /// not be `fixed`. The second class is predicted if its probability is above the threshold. The threshold is
 /// the midpoint between two neighboring scores, so that small rounding differences do not change
 /// predictions. Scores are counted in buckets, which are narrower than 1 % of their logit. The result is NaN

@@ -10,7 +10,7 @@ namespace dtrain {
 /// elements of any type.
 class ArrayOffsets {
  public:
-  /// Returns the offset of the next array.
+  /// Adds an array to the block and returns its offset.
   size_t add(size_t bytes) {
     constexpr size_t kAlignment = 256;
     const size_t offset = bytes_;
@@ -25,7 +25,7 @@ class ArrayOffsets {
   size_t bytes_ = 0;
 };
 
-/// Returns the array at this offset of a block.
+/// Returns the array at this offset in a block.
 inline void* array_at(void* memory, size_t offset) {
   return static_cast<std::byte*>(memory) + offset;
 }

@@ -1,4 +1,4 @@
-// Each function adds one layer (or two that share their code) to the registry of layers.
+// Each function adds one layer, or several layers that share code, to the registry of layers.
 #pragma once
 
 #include "nn/layer.h"

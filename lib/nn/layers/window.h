@@ -1,4 +1,4 @@
-// Sliding windows over images and volumes: padding and output extents, by TensorFlow's rules.
+// Sliding windows over images and volumes: padding and output extents, computed as in TensorFlow.
 #pragma once
 
 #include <string>
@@ -33,7 +33,7 @@ struct Window {
 Size3 extents_of(const Shape& image);
 /// Returns the extents of the window including the gaps of its dilation.
 Size3 spread(const Window& window);
-/// Returns the padding of an image. The numbers are never negative.
+/// Returns the padding of an image. Its elements are never negative.
 Padding3 padding_of(const Window& window, const Shape& image);
 /// Returns the shape of the output, which has one pixel for each position of the window. The shape is [rows,
 /// columns, channels] for images and [planes, rows, columns, channels] for volumes. The window must fit into

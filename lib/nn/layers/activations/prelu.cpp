@@ -51,8 +51,8 @@ struct PreluOptions {
   }
 };
 
-/// Collects the axes of an array from outermost to innermost, and merges adjacent axes if possible. PreluSpec
-/// explains extents and steps.
+/// Collects the axes of an array from outermost to innermost, and merges adjacent axes if possible. For the
+/// meaning of extents and steps, see PreluSpec.
 class PreluAxes {
  public:
   void add(int64_t extent, int64_t step) {

@@ -64,8 +64,8 @@ class PreparedPositionEmbedding : public PreparedLayer {
  private:
   Ops& ops_;
   int64_t batch_, per_sample_;
-  // Number of elements in the position vectors that are not used, because the sequences are shorter than the
-  // maximum length.
+  // Number of elements in the unused position vectors. Vectors are unused if the sequences are shorter than
+  // the maximum length.
   int64_t unused_;
 };
 
@@ -94,7 +94,7 @@ class PreparedPositionStep : public PreparedLayer {
 /// The step layer (Layer::step_layer()) of position_embedding and sinusoidal_position_encoding.
 class PositionStep : public Layer {
  public:
-  /// `prepare_write` returns, for a request, the function that writes the position vectors.
+  /// `prepare_write` takes a request and returns the function that writes the position vectors.
   explicit PositionStep(
       std::function<PreparedPositionStep::WriteVectors(const LayerRequest& request)> prepare_write)
       : prepare_write_(std::move(prepare_write)) {}

@@ -39,7 +39,7 @@ struct DotOptions {
   }
 };
 
-/// The axis of one input over which the product sums. `before` is the product of the extents before this
+/// The axis of one input that the product sums over. `before` is the product of the extents before this
 /// axis, and `after` is the product of the extents after it.
 struct DotAxis {
   int64_t before = 1, extent = 1, after = 1;

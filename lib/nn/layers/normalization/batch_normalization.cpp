@@ -211,7 +211,7 @@ class PreparedSynchronized : public PreparedByBatch {
     return all;
   }
 
-  Collective* replicas_;  // null if there is no all-gather, because there is one replica
+  Collective* replicas_;  // null if the statistics are over one replica, so there is no all-gather
   std::unique_ptr<SynchronizedBatchNormalization> op_;
   size_t scratch_of_op_;
 };

@@ -38,8 +38,8 @@ class GlobalPooling : public LayerWith<GlobalPoolingOptions<Size>> {
     return {TensorSpec{{}, this->options_.keepdims ? pixel : Shape{channels}, DType::float32}};
   }
 
-  /// The output is one pixel, whose array is the same in every layout. Therefore the output's layout is plain
-  /// for every layout of the input.
+  /// The output is a single pixel, which is stored in the same way in every layout. Therefore the output's
+  /// layout is always reported as plain.
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     const Size3 extents = extents_of(request.inputs[0].shape);
     // The planes of a volume are treated as one tall image.

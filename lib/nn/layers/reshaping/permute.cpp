@@ -66,8 +66,8 @@ class Permute : public LayerWith<PermuteOptions> {
   }
 
  private:
-  /// Returns the strided copy that permutes the axes of a batch by `dims`. `shape` is the shape of one
-  /// sample.
+  /// Returns the strided copy that permutes the axes of a batch as `dims` specifies. `shape` is the shape
+  /// of one sample.
   static StridedSum permuted(int64_t batch, const Shape& shape, const std::vector<int64_t>& dims) {
     std::vector<int64_t> strides(dims.size(), 1);
     for (size_t axis = dims.size() - 1; axis-- > 0;) strides[axis] = strides[axis + 1] * shape[axis + 1];

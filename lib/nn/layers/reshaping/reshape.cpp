@@ -40,7 +40,7 @@ class Reshape : public LayerWith<ReshapeOptions> {
     if (!one_input(inputs, report_error)) return {};
     const std::vector<int64_t>& target = options_.target_shape;
     const int64_t elements = inputs[0].shape.elements();
-    // Product of the known extents; the loop stops if it exceeds `elements`, to avoid overflow.
+    // Product of the known extents. To avoid overflow, the product stops growing once it exceeds `elements`.
     int64_t known = 1;
     for (const int64_t extent : target)
       if (extent > 0 && known <= elements) known *= extent;
