@@ -92,14 +92,15 @@ std::optional<LayerSpec> GraphBuilder::read_spec(const ConfigNode& node, const S
     if (const std::string name = registry<Layer>().canonical(written->name.text()); !name.empty())
       written->name = ConfigNode::scalar(name, false, written->name.mark());
   const std::string& kind = written->name.text();
+  const bool is_block = block != blocks_.end();
   std::vector<std::string> parameters;
-  if (block != blocks_.end())
+  if (is_block)
     for (const auto& [parameter, value] : block->second.parameters) parameters.push_back(parameter);
   const ConfigNode options = substitute(written->options, scope.parameters, diagnostics_);
   const bool known = diagnostics_.count() == before;
-  LayerSpec layer = take_keys(
-      written->name, options, block != blocks_.end() ? LayerKeys::block_schema() : LayerKeys::layer_schema(),
-      block != blocks_.end() ? parameters : registry<Layer>().fields(kind), diagnostics_);
+  LayerSpec layer =
+      take_keys(written->name, options, is_block ? LayerKeys::block_schema() : LayerKeys::layer_schema(),
+                is_block ? parameters : registry<Layer>().fields(kind), diagnostics_);
   const ConfigNode* const shared = options.find("shared_with");
   layer.known = known && (layer.keys.shared_with || !shared || shared->is_null());
   misunderstood_ |= diagnostics_.count() != before;

@@ -242,7 +242,12 @@ TEST_CASE("dice and tversky sum over the axes of a sample only") {
   const TensorSpec mask{"mask", {8, 6, 3}};
   CHECK(target_of("dice", mask)->shape == Shape{8, 6, 3});
   CHECK(target_of("tversky: {axis: [1, 2]}", mask)->shape == Shape{8, 6, 3});
-  CHECK_FALSE(target_of("dice: {axis: [1]}", mask));
+  std::string message;
+  CHECK_FALSE(
+      parse_kind<Loss>("dice: {axis: [1]}")->target(mask, [&](const std::string& text) { message = text; }));
+  CHECK(message ==
+        "'axis' must list all 3 axes of a sample of 'mask' (shape 8x6x3), counted from 1, or all axes except "
+        "the last one, which is the axis of classes; but the number of listed axes is 1");
   CHECK_FALSE(target_of("dice", {"rows", {4, 3, 2, 2, 5}}));
   for (const char* axis : {"[0, 1, 2, 3]", "[2, 3]", "[]", "null"}) {
     CAPTURE(axis);
