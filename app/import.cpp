@@ -215,10 +215,11 @@ std::vector<ArrayOf> slots_of(const RunConfig& config, const ParameterLayout& la
 }
 
 void import_file(const ImportOptions& options) {
-  if (file_type(options.path) != FileType::file)
+  if (const FileType type = file_type(options.path); type != FileType::file)
     throw UserError(fmt::format("{}: expected a Keras model file, but {}", options.path,
-                                file_type(options.path) == FileType::nothing ? "there is no such file"
-                                                                             : "this is not a regular file"));
+                                type == FileType::nothing
+                                    ? "there is no such file"
+                                    : fmt::format("found {}", name_of_type(options.path))));
   if (!begins_as_hdf5(options.path) && !is_keras_archive(options.path))
     throw UserError(fmt::format(
         "{}: expected a Keras model file (.keras, .h5), found {}", options.path,

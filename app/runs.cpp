@@ -113,10 +113,11 @@ std::string sweeps_text(const std::vector<RunFiles>& runs) {
 }
 
 void list_runs(const RunsOptions& options) {
-  if (file_type(options.folder) != FileType::directory)
-    throw UserError(fmt::format(
-        "{}: expected a folder with runs, but {}", options.folder,
-        file_type(options.folder) == FileType::nothing ? "there is no such folder" : "found a file"));
+  if (const FileType type = file_type(options.folder); type != FileType::directory)
+    throw UserError(fmt::format("{}: expected a folder with runs, but {}", options.folder,
+                                type == FileType::nothing
+                                    ? "there is no such folder"
+                                    : fmt::format("found {}", name_of_type(options.folder))));
   std::vector<RunFiles> runs;
   for (const std::string& path : find_runs(options.folder)) runs.push_back(read_run_files(path));
   if (options.output.json) {

@@ -116,11 +116,12 @@ void SchemaBase::set_omitted_default(const std::string& name, const void* defaul
   const SchemaField* const field = find(name);
   if (!field)
     throw std::logic_error("Schema::omit_default() was called with an unknown field '" + name + "'");
+  if (defaults_) throw std::logic_error("Schema::omit_default() was called after short_by_default()");
   omitted_.emplace_back(name, field->write(defaults));
 }
 
 void SchemaBase::add_field(std::shared_ptr<const SchemaField> field) {
-  if (defaults_) throw std::logic_error("Schema: a field was added after short_by_default()");
+  if (defaults_) throw std::logic_error("Schema::short_by_default() was called before all fields were added");
   field_names_.push_back(field->name());
   fields_.push_back(std::move(field));
 }

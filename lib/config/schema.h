@@ -75,7 +75,8 @@ class SchemaBase {
   void set_positional(std::string name);
   void set_details(std::vector<std::string> names);
   void set_example(std::string options) { example_ = std::move(options); }
-  /// `defaults` points to a default-constructed struct. No field can be added after this call.
+  /// `defaults` points to a default-constructed struct. After this call, add_field() and
+  /// set_omitted_default() throw std::logic_error.
   void set_short_by_default(const void* defaults);
   /// `defaults` points to a default-constructed struct.
   void set_omitted_default(const std::string& name, const void* defaults);
@@ -138,7 +139,8 @@ class Schema : public SchemaBase {
   /// Sets the example of the options in the reference, in YAML: "{units: 64, activation: relu}".
   Schema& example(std::string options);
   /// Makes write() return an empty mapping if every field has its default value. The type is then written as
-  /// its name only. Call this function after all fields have been added.
+  /// its name only. Call this function after optional(), required(), part() and omit_default(), which throw
+  /// std::logic_error afterwards.
   Schema& short_by_default();
   /// Makes write() omit the field `name` if it has its default value. Call this function for fields that were
   /// added after the first files with these options were written, so that write() still returns the same

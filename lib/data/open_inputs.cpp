@@ -131,9 +131,8 @@ SourceColumns open_json_arrays(const GivenFile& file, const std::vector<TensorSp
                     file.name(), fmt::join(names, "', '")));
   for (const GivenArray& array : arrays)
     if (has_names && std::find(names.begin(), names.end(), array.name) == names.end())
-      throw UserError(fmt::format(
-          "{}: each line must have only the key{} '{}', but a line has the unknown key '{}'{}", file.name(),
-          names.size() == 1 ? "" : "s", fmt::join(names, "', '"), array.name, suggestion(array.name, names)));
+      throw UserError(fmt::format("{}: expected '{}' in each line, found the unknown key '{}'{}", file.name(),
+                                  fmt::join(names, "', '"), array.name, suggestion(array.name, names)));
   Columns columns;
   for (const std::string& name : names) {
     const auto array = std::find_if(arrays.begin(), arrays.end(),

@@ -130,10 +130,10 @@ void check_chunk_index(hid_t dataset, const std::string& where) {
     H5D_fill_value_t fill = H5D_FILL_VALUE_UNDEFINED;
     if (H5Pfill_value_defined(properties, &fill) >= 0 && fill == H5D_FILL_VALUE_USER_DEFINED) return;
     throw UserError(
-        fmt::format("{}: this dataset needs {} chunk{} for its shape, but the file contains only {}; "
+        fmt::format("{}: the number of chunks of this dataset must be {}, but the file contains only {}; "
                     "either the other chunks were never written, or the file is damaged; if missing chunks "
                     "are intended, create the dataset with a fill value (h5py: fillvalue=0)",
-                    where, expected, expected == 1 ? "" : "s", indexed));
+                    where, expected, indexed));
   }
   // A damaged index may contain all chunks although some of them cannot be found by their coordinates.
   // Therefore each chunk is also looked up by its coordinates.

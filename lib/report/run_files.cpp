@@ -183,10 +183,10 @@ RunFiles read_run_files(const std::string& path) {
   run.path = path;
   while (run.path.size() > 1 && run.path.ends_with('/')) run.path.pop_back();
   if (!is_run_directory(run.path)) {
-    std::error_code unknown;
-    const std::string found = fs::is_directory(path, unknown) ? "found another directory"
-                              : fs::exists(path, unknown)     ? fmt::format("found {}", name_of_type(path))
-                                                              : "there is no such directory";
+    const FileType type = file_type(path);
+    const std::string found = type == FileType::nothing     ? "there is no such directory"
+                              : type == FileType::directory ? "found another directory"
+                                                            : fmt::format("found {}", name_of_type(path));
     throw UserError(
         fmt::format("{}: expected a run directory (with config.yaml and run.jsonl), but {}", path, found));
   }

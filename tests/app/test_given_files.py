@@ -199,7 +199,7 @@ train: {epochs: 1, loss: {sparse_categorical_crossentropy: {from_logits: true}},
                       predict('{"width": 1}\n{"width": [1]}\n'))
         self.assertIn("standard input:1: expected a number in 'colour', found the string \"red\" (JSON lines with arrays must not contain strings)",
                       predict('{"width": [1], "colour": "red"}\n'))
-        self.assertRegex(predict('{"width": [1]}\n'), r"standard input: each line must have only the key '\w+', but a line has the unknown key 'width'")
+        self.assertRegex(predict('{"width": [1]}\n'), r"standard input: expected '\w+' in each line, found the unknown key 'width'")
         self.assertIn("standard output", predict(self.table("", rows[:1]), "--json"))
         self.assertIn("standard input: no data found", predict(""))
         self.assertIn("--format", self.dtrain("predict", "run", "-i", "flowers.csv", "-o", "o.npy", "--format", "csv", expect=2).err)

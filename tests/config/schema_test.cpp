@@ -147,6 +147,29 @@ TEST_CASE("fields of omit_default() are written only if they have another value"
   CHECK_THROWS_AS(Schema<Options>("").omit_default("nothing"), std::logic_error);
 }
 
+TEST_CASE("short_by_default() writes no options if all fields have their default values") {
+  struct Options {
+    double slope = 0.1;
+    std::vector<int64_t> sizes = {1, 2};
+    std::optional<std::string> name = std::nullopt;
+  };
+  auto schema = Schema<Options>("a test")
+                    .optional("slope", &Options::slope, "slope")
+                    .optional("sizes", &Options::sizes, "sizes")
+                    .optional("name", &Options::name, "name")
+                    .short_by_default();
+  const auto is_empty = [&](const Options& options) { return schema.write(options).entries().empty(); };
+  CHECK(is_empty({}));
+  CHECK(is_empty({.sizes = {1, 2}}));
+  CHECK_FALSE(is_empty({.slope = 0.2}));
+  CHECK_FALSE(is_empty({.sizes = {1}}));
+  CHECK_FALSE(is_empty({.sizes = {1, 3}}));
+  CHECK_FALSE(is_empty({.name = "null"}));
+  CHECK(schema.write({.slope = 0.2}).find("sizes"));  // one different field: all fields are written
+  CHECK_THROWS_AS(schema.optional("more", &Options::slope, "more"), std::logic_error);
+  CHECK_THROWS_AS(schema.omit_default("slope"), std::logic_error);
+}
+
 TEST_CASE("rules run only if all fields are valid") {
   CHECK(errors<TestConv>("{filters: 1, kernel_size: 2, strides: 3}", "conv2d") ==
         "f:1:1: error: conv2d: strides are larger than kernel_size");

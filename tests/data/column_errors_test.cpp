@@ -58,6 +58,13 @@ TEST_CASE_FIXTURE(Run, "all columns that the table does not have are reported wh
   CHECK(lines_in(message) == 2);
   CHECK(contains(message, at(index, "7,") + (folder / "train.csv: expected a column index from -5 to 4")));
   CHECK(contains(message, at(index, "-6]")));
+  std::string drop;
+  for (int i = 0; i < 23; ++i) drop += fmt::format("{}gone{}", i ? ", " : "", i);
+  const std::string many =
+      error(text, kHead + "target: species, id: name, drop: [" + drop + "]", {{"x", {2}}});
+  CAPTURE(many);
+  CHECK(lines_in(many) == 21);
+  CHECK(contains(many, "train.csv: 3 more missing columns"));
 }
 
 TEST_CASE_FIXTURE(Run, "columns of windows are reported with all other columns") {

@@ -85,7 +85,7 @@ TEST_CASE("inputs are found by name in JSON lines with arrays") {
   CHECK(read_all(*two, 0) == std::vector<double>{2, 3});
   CHECK(read_all(*two, 1) == std::vector<double>{1});
   CHECK(contains(error_of([&] { open("{\"z\": [1]}\n", {kPair}); }),
-                 "in.jsonl: each line must have only the key 'x', but a line has the unknown key 'z'"));
+                 "in.jsonl: expected 'x' in each line, found the unknown key 'z'"));
   CHECK(contains(error_of([&] {
                    open("{\"x\": [1, 2]}\n", {kPair, {"y", {1}}});
                  }),

@@ -247,7 +247,7 @@ TEST_CASE("hdf5: a chunk is never read as zeros because of a flipped bit in the 
     return found == Values(800, 7) ? "sevens" : message;
   };
   CHECK(contains(unwritten(properties),
-                 "a.h5:x: this dataset needs 8 chunks for its shape, but the file contains only 0"));
+                 "a.h5:x: the number of chunks of this dataset must be 8, but the file contains only 0"));
   const float seven = 7;
   H5Pset_fill_value(properties, H5T_NATIVE_FLOAT, &seven);
   CHECK(unwritten(properties) == "sevens");

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "data/readers/csv/field_places.h"
 #include "data/windows/windows_options.h"
 
@@ -89,8 +90,9 @@ void find_columns(const CsvStart& start, const std::vector<CsvColumnRef>& column
   }
   if (missing > kMostErrors)
     errors.attempt({}, [&] {
-      throw UserError(fmt::format("{}: {} more column{} missing", start.path, missing - kMostErrors,
-                                  missing - kMostErrors == 1 ? " is" : "s are"));
+      throw UserError(
+          fmt::format("{}: {}", start.path,
+                      format_plural(static_cast<int64_t>(missing - kMostErrors), "more missing column")));
     });
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/name_list.h"
+#include "base/text.h"
 #include "config/diagnostics.h"
 #include "data/loader/parallel.h"
 #include "data/located_error.h"
@@ -333,8 +334,8 @@ class Table {
       if (!message.empty()) errors.push_back({{}, message});
     if (const size_t more = messages.size() - errors.size(); more > 0)
       errors.push_back({{},
-                        fmt::format("{}: values in {} more column{} cannot be read", text_.path(), more,
-                                    more == 1 ? "" : "s")});
+                        fmt::format("{}: values in {} cannot be read", text_.path(),
+                                    format_plural(static_cast<int64_t>(more), "more column"))});
     throw LocatedError(std::move(errors));
   }
 
