@@ -41,7 +41,7 @@ std::string visible_in_line(std::string_view text);
 /// Returns true if visible() would change nothing.
 bool is_visible(std::string_view text);
 
-/// Returns the text with ASCII capital letters converted to lower case, independent of the locale.
+/// Returns the text with ASCII capital letters converted to lower case, independently of the locale.
 std::string in_small_letters(std::string text);
 
 }  // namespace dtrain

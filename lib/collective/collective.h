@@ -63,9 +63,9 @@ void all_gather(Collective& member, Context& context, const double* mine, double
 /// take part in the collective call.
 void all_gather_zeros(Collective& member, int64_t n);
 
-/// Creates the communicators for a group of `size` threads of this process, one for each thread. `spin`:
-/// whether waiting members busy-wait for about a millisecond before they sleep. This is faster only if each
-/// thread has its own core.
+/// Creates a group whose members are `size` threads of this process, and returns one object for each thread.
+/// `spin`: whether waiting members busy-wait for about a millisecond before they sleep. This is faster only
+/// if each thread has its own core.
 std::vector<std::unique_ptr<Collective>> make_local_group(int size, bool spin);
 
 /// A member of a group of replicas with one GPU each. Its collective calls exchange data in device memory.

@@ -14,8 +14,8 @@ class MessageTags {
  public:
   MessageTags(int first, int end) : first_(first), used_(static_cast<size_t>(end - first)) {}
 
-  /// Returns the next unused tag. The search starts after the tag that was taken last, and continues at the
-  /// first tag after the end of the range. Returns nullopt if all tags are in use.
+  /// Returns the next unused tag. The search starts after the tag that was taken last. At the end of the
+  /// range, it continues with the first tag of the range. Returns nullopt if all tags are in use.
   std::optional<int> take() {
     const std::lock_guard lock(mutex_);
     for (size_t i = 0; i < used_.size(); ++i) {

@@ -43,7 +43,7 @@ struct GraphNode {
   std::vector<ValueRef> output_masks;
   std::vector<ParameterSpec> parameters;
   bool trainable = true;
-  /// Whether the layer would be trainable without Graph::freeze, which matches its name.
+  /// True if the layer is not trainable only because its name matches Graph::freeze.
   bool is_frozen = false;
   /// Whether the layer treats padding as data. If so, the layer reads no masks, and its outputs do not get
   /// the masks of its inputs.

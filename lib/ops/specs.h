@@ -245,7 +245,7 @@ struct MetricSpec {
   enum class Kind : uint8_t { sparse_top_k, categorical_top_k, binary_accuracy, mean_absolute_error };
   Kind kind = Kind::sparse_top_k;
   /// Option of the top-k kinds. A row is correct if fewer than k scores come before the score of its target.
-  /// A score comes before the target's score if it is greater, or if it is equal and its column comes first.
+  /// A score comes before the target's score if it is greater, or if it is equal and in an earlier column.
   /// With k = 1, a row is correct if the target is the argmax of the scores.
   int k = 1;
   float threshold = 0.5f;  ///< option of binary_accuracy

@@ -6,7 +6,7 @@
 namespace dtrain {
 
 /// Sharded parameters and gradients, as seen by one replica. All replicas make the same calls in the same
-/// order. Ranges are element indices in the ParameterLayout.
+/// order. Ranges are ranges of elements (floats) of the ParameterLayout.
 class StateShards {
  public:
   virtual ~StateShards() = default;

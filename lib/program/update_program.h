@@ -14,7 +14,7 @@ enum class GradientReduction {
   none,            // there is one replica
   all_reduce,      // on the devices, in buckets; every replica gets the whole sum
   reduce_scatter,  // in one memory; every replica gets its share of the sum
-  over_processes,  // in buckets, within each process and then over processes; every replica gets its share
+  over_processes,  // in buckets, per process, then over processes; every replica gets its share of the sum
   in_backward,     // by instructions of the backward pass (sharded gradients)
 };
 

@@ -88,8 +88,8 @@ void Trainer::run() {
     ended = train();
     finish_steps(0);
   } catch (const std::exception& error) {
-    // A UserError occurs in all processes, and the caller reports it once, so the error is not sent to the
-    // other processes. Other errors, and errors of reading samples, may occur in one process only.
+    // The other processes must be notified of an error that may have occurred only in this process. A
+    // UserError occurs in all processes, unless it is a ReadError, and the caller reports it once.
     const bool is_user_error = dynamic_cast<const UserError*>(&error) != nullptr;
     if (!is_user_error || dynamic_cast<const ReadError*>(&error)) world_.abort(error.what(), is_user_error);
     save_after_failure(first_step);

@@ -40,7 +40,8 @@ std::string name_of(dnnl::cpu_isa isa) {
     case dnnl::cpu_isa::avx512_core_amx:
       return "amx";
     default:
-      // Some versions of oneDNN have no enumerators for later instruction sets, whose values are larger.
+      // Later instruction sets have larger values. They are not listed above, because some versions of oneDNN
+      // have no names for them.
       return isa > dnnl::cpu_isa::avx512_core_bf16 ? "avx512_fp16 or later" : "none";
   }
 }

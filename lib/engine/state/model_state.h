@@ -27,11 +27,11 @@ struct HostArrays {
 };
 
 /// Reads, writes and copies the state. The array of the parameters is named kParameters, and the other arrays
-/// have the names of the optimizer's slots. Ranges of the parameters are element indices in layout(). Ranges
-/// of an optimizer slot are element indices in the slot's SlotLayout, which is derived from layout(). To be
-/// used between steps, by the thread that owns the engine. If the state is divided among processes
-/// (is_spread()), all processes must make the same calls. A function may be called by only some of the
-/// processes if it does not communicate with other processes.
+/// have the names of the optimizer's slots. A range of the parameters is a range of elements of layout(). A
+/// range of an optimizer slot is a range of elements of the slot's SlotLayout, which is derived from
+/// layout(). To be used between steps, by the thread that owns the engine. If the state is divided among
+/// processes (is_spread()), all processes must make the same calls. A function may be called by only some of
+/// the processes if it does not communicate with other processes.
 class ModelState {
  public:
   /// Runs work(rank, slot) on every slot's thread.

@@ -20,9 +20,9 @@ inline constexpr std::string_view kParameters = "parameters";
 inline constexpr std::string_view kGradient = "gradient";
 
 /// Stores the state of one slot for all replicas: as whole copies (ReplicatedStore) or as shards
-/// (ShardedStore). Between steps, arrays of the state are accessed by name and range. Ranges of the
-/// parameters are element indices in the slot's ParameterLayout. Ranges of an optimizer slot are element
-/// indices in the optimizer slot's SlotLayout, which is derived from the ParameterLayout.
+/// (ShardedStore). Between steps, arrays of the state are accessed by name and range. A range of the
+/// parameters is a range of elements of the slot's ParameterLayout. A range of an optimizer slot is a range
+/// of elements of the optimizer slot's SlotLayout, which is derived from the ParameterLayout.
 class ParameterStore {
  public:
   virtual ~ParameterStore() = default;

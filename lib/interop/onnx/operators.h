@@ -37,7 +37,8 @@ struct OnnxCall {
 
 using OnnxOperator = std::function<OnnxArray(const OnnxCall& call)>;
 
-/// Returns the implementation of an operator. Throws std::logic_error if the operator is not implemented.
+/// Returns the implementation of an operator. `name` must be in the table that the functions below fill;
+/// otherwise throws std::logic_error.
 const OnnxOperator& onnx_operator(const std::string& name);
 
 // Each of these functions adds the operators that are implemented in one file to the table.

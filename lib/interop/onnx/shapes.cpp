@@ -19,8 +19,8 @@ OnnxArray transpose(const OnnxCall& call) {
   return result;
 }
 
-/// Reshapes an array. In the new shape, 0 stands for the array's extent along the same axis. -1 stands for
-/// the extent that follows from the number of elements.
+/// Reshapes an array. In the new shape, 0 means that the extent of this axis does not change, and -1 means
+/// that the extent is computed from the number of elements.
 OnnxArray reshape(const OnnxCall& call) {
   OnnxArray result = call.input(0);
   std::vector<int64_t> extents = call.input(1).integers;

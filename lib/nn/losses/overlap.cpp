@@ -31,7 +31,8 @@ class OverlapLoss final : public Loss {
     if (axes_ == rank || axes_ + 1 == rank) return floats_for(output, report_error);
     report_error(
         fmt::format("'axis' must list all {} axes of a sample of '{}' (shape {}), counted from 1, or all "
-                    "axes except the last one, which is the axis of classes; but it lists {}",
+                    "axes except the last one, which is the axis of classes; but the number of listed axes "
+                    "is {}",
                     rank, output.name, output.shape.str(), axes_));
     return std::nullopt;
   }

@@ -121,8 +121,8 @@ __device__ inline int32_t most_frequent(Listed& listed, int count) {
 
 /// Adds one thread's part of the gradients of a list's entries to the table. The thread handles the column
 /// that belongs to its lane. All warps share the entries of one row, the shared row, which is the most
-/// frequent row in a sample of the list (see above). The thread adds its warp's part of these entries, and
-/// all entries of the other rows that its warp owns.
+/// frequent row in a sample of the list (see above). The thread sums its warp's part of these entries in
+/// shared_sum, and adds all entries of the other rows that its warp owns directly to the table.
 template <class T>
 struct Adder {
   const Listed& listed;

@@ -28,7 +28,7 @@ int64_t address(const void* pointer) {
   return static_cast<int64_t>(reinterpret_cast<uintptr_t>(pointer));
 }
 
-/// Copies row rows[r] of src to row r of dst. Strides and `columns` are in units.
+/// Copies row rows[r] of src to row r of dst. Strides and `columns` are counted in elements of type Unit.
 template <class Unit>
 struct CopyRows {
   Unit* dst;
@@ -63,7 +63,8 @@ void copy_rows(const CudaContext& context, const ByteRows& bytes, void* dst, con
   });
 }
 
-/// The extents of an image, and its position in the padded image. Widths are in units.
+/// The extents of an image, and its position in the padded image. Widths and `left` are counted in elements
+/// of the type that the kernel copies (see with_unit()).
 struct Frame {
   int64_t height, width, padded_height, padded_width, top, left;
 };

@@ -9,7 +9,7 @@ namespace dtrain {
 enum class Outcome {
   done,         ///< all configured epochs were trained
   stopped,      ///< a callback, such as early stopping, ended the run
-  out_of_time,  ///< `max_time` had elapsed
+  out_of_time,  ///< the run ended early to stay within `max_time`
   interrupted,  ///< a signal ended the run; it can be resumed
   failed,       ///< an error ended the run
 };

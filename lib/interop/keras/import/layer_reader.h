@@ -19,7 +19,7 @@ namespace dtrain {
 /// only matter in training.
 class KerasLayerReader {
  public:
-  /// `keras_major`: the major version of Keras that wrote the file.
+  /// `keras_major`: the major version of Keras that wrote the file; 3 if it is unknown.
   KerasLayerReader(std::string class_name, const Json& config, int keras_major)
       : class_name_(std::move(class_name)), config_(config), keras_major_(keras_major) {}
 

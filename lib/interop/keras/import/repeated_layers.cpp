@@ -9,7 +9,7 @@ namespace dtrain {
 namespace {
 
 constexpr size_t kLongestBody = 200;  // maximum number of layers in a block
-// a block is used only if it makes the list at least this many layers shorter
+// a block is used only if at least this many layers then need not be written out
 constexpr size_t kFewestSaved = 6;
 
 }  // namespace

@@ -37,8 +37,8 @@ class ConvolutionInPieces final : public Convolution {
 
   Layout src_layout() const override { return Layout::plain; }
   Layout dst_layout() const override { return Layout::plain; }
-  /// Returns the size of one piece's filter gradient and of the scratch memory of the piece itself, which
-  /// follows the gradient.
+  /// Returns the total size of one piece's filter gradient and of the scratch memory of the piece itself. The
+  /// scratch memory follows the gradient.
   size_t scratch_bytes() const override {
     return gradient_bytes() + most([](const Convolution& piece) { return piece.scratch_bytes(); });
   }
