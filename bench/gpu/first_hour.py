@@ -12,10 +12,12 @@ GPU.
 Omit `--tests` in a bundle, which runs test programs with `DTRAIN_PROGRAM=test_ops ./dtrain`.
 """
 import argparse
+import array
 import datetime
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
@@ -78,6 +80,41 @@ def same_steps(whole, resumed):
     return judge
 
 
+# The workloads of bench/workloads that are trained on the GPU and on the CPU: the number of samples, the shape of a
+# sample, the number of classes and the number of epochs. Each run has 20 steps. A shape of one number with `text` is the
+# length of a text.
+WORKLOADS = {
+    "mnist-mlp": dict(samples=1280, shape=(784,), classes=10, epochs=1),
+    "lenet": dict(samples=1280, shape=(28, 28, 1), classes=10, epochs=1),
+    "resnet20": dict(samples=512, shape=(32, 32, 3), classes=10, epochs=5),
+    "shared-lstm": dict(samples=128, shape=(140, 256), classes=2, epochs=10, inputs=2),
+    "gpt-small": dict(samples=640, shape=(128,), text=True, epochs=1),
+}
+
+
+def write_npy(path, kind, shape, values):
+    header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    path.write_bytes(b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little") + header.ljust(117) + b"\n" + values.tobytes())
+
+
+def write_data(folder, samples, shape, classes=0, inputs=1, text=False, **_):
+    """Writes random data in the files that the configuration of a workload reads."""
+    source = random.Random(1)
+    folder.mkdir()
+    if text:
+        words = ["".join(source.choices("abcdefghijklmnopqrstuvwxyz", k=source.randrange(2, 9))) for _ in range(500)]
+        length = samples * shape[0] + 1
+        (folder / "text.txt").write_text(" ".join(source.choices(words, k=length // 2))[:length], encoding="ascii")
+        return
+    size = samples
+    for extent in shape:
+        size *= extent
+    for number in range(1, inputs + 1):
+        values = array.array("f", (source.random() for _ in range(size)))
+        write_npy(folder / ("x.npy" if number == 1 else f"x{number}.npy"), "<f4", (samples, *shape), values)
+    write_npy(folder / "y.npy", "<i4", (samples,), array.array("i", (source.randrange(classes) for _ in range(samples))))
+
+
 def checks(dtrain, program, folder):
     """Yields all checks, in order. `program(name)` returns the command of a test program."""
     mlp, cnn, big = "configs/digits-mlp.yaml", "configs/digits-cnn.yaml", "configs/resnet50-synthetic.yaml"
@@ -119,11 +156,20 @@ def checks(dtrain, program, folder):
                 f"{fit('whole', *long)} >/dev/null && {{ timeout -s KILL 5 {fit('killed', *long)} >/dev/null; "
                 f"{dtrain} resume {folder}/killed --step-log {log('resumed')} | tail -3; }}",
                 judge=same_steps(log("whole"), log("resumed")))
+    for name, *settings in (
+            ("class-weights", "train.class_weight=balanced"), ("clip-norm", "train.clip_norm=0.1"),
+            ("ema", "train.callbacks=[{ema: {}}]"), ("lion", "train.optimizer={lion: {}}"),
+            ("lamb", "train.optimizer={lamb: {}}"), ("adafactor", "train.optimizer={adafactor: {}}")):
+        yield Check(name, "the first 20 losses equal the CPU's",
+                    f"{fit(name + '-cpu', CPU, strict, *settings)} && {fit(name, ONE, strict, *settings)}",
+                    judge=same_losses(log(name + "-cpu"), log(name), same, 20))
     for precision in ("mixed_bfloat16", "mixed_float16", "tf32"):
         yield Check(precision, "the first 20 losses are within 5 % of the CPU's",
                     fit(precision, ONE, f"train.precision={precision}"),
                     judge=same_losses(log("cpu"), log(precision), 0.05, 20))
     yield Check("convolutions", "a convolutional network, with cuDNN", fit("cnn", ONE, config=cnn))
+    for workload, spec in WORKLOADS.items():
+        yield from workload_checks(dtrain, workload, spec, pathlib.Path(folder))
     yield Check("libraries", "which CUDA libraries are opened",
                 f"LD_DEBUG=libs {fit('libs', ONE, config=cnn)} 2>&1 | grep -E 'calling init.*(cudnn|cublas|nvrtc|nccl)'",
                 judge=must_say("cublasLt"))
@@ -155,6 +201,33 @@ def checks(dtrain, program, folder):
     yield Check("speed", "timings of single operations", program("gpu_bench"), seconds=600)
     yield Check("profile", "the kernels of a convolutional network",
                 f"nsys profile --stats=true -o {folder}/profile {fit('profile', ONE, config=cnn)}", needs="nsys", seconds=600)
+
+
+def workload_checks(dtrain, workload, spec, folder):
+    """Yields the checks of one workload: on the GPU, the losses equal those of the CPU, captured steps have the same
+    losses as eager steps, and 16-bit losses are close."""
+    data = folder / f"data-{workload}"
+    write_data(data, **spec)
+
+    def fit(name, *settings, environment=""):
+        options = " ".join(f"'{setting}'" for setting in (f"train.epochs={spec['epochs']}", "dataset.shuffle=false", *settings))
+        return (f"DTRAIN_BENCH={data} {environment} {dtrain} fit bench/workloads/{workload}.yaml "
+                f"--output {folder}/{workload}-{name} --step-log {log(name)} --set {options}")
+
+    def log(name):
+        return f"{folder}/{workload}-{name}.jsonl"
+
+    strict, exact, same = "train.precision=float32", "train.deterministic=true", 1e-4
+    yield Check(f"{workload}-cpu", "the reference run", fit("cpu", CPU, strict))
+    yield Check(workload, "the losses equal the CPU's", fit("gpu", ONE, strict), judge=same_losses(log("cpu"), log("gpu"), same))
+    for precision in ("float32", "mixed_bfloat16", "mixed_float16"):
+        settings = (ONE, exact, f"train.precision={precision}")
+        yield Check(f"{workload}-eager-{precision}", "train.deterministic: captured and eager steps have bitwise equal losses",
+                    f"{fit('captured', *settings)} --overwrite && {fit('eager', *settings, environment='DTRAIN_CUDA_GRAPHS=0')} --overwrite",
+                    judge=same_losses(log("captured"), log("eager"), 0))
+        if precision != "float32":
+            yield Check(f"{workload}-{precision}", "the losses are within 5 % of the CPU's in float32",
+                        fit(precision, ONE, f"train.precision={precision}"), judge=same_losses(log("cpu"), log(precision), 0.05))
 
 
 def run(check, seconds):
