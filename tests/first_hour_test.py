@@ -49,15 +49,16 @@ class FirstHour(unittest.TestCase):
         return result.returncode
 
     def test_passing_checks_are_reported(self):
-        passing = ["cpu", "gpu", "eager", "replicas", "gpu-and-cpu", "repeatable", "mirrored", "pipeline", "sharded-optimizer",
-                   "sharded-parameters", "without-peers", "two-repeatable"]
+        passing = ["cpu", "gpu", "eager", "replicas", "gpu-and-cpu", "repeatable", "class-weights", "adafactor", "mnist-mlp-cpu",
+                   "mnist-mlp", "mnist-mlp-eager-float32", "gpt-small-cpu", "gpt-small", "generate", "mirrored", "pipeline",
+                   "sharded-optimizer", "sharded-parameters", "without-peers", "two-repeatable"]
         self.assertEqual(self.first_hour(*passing), 0, self.results)
         self.assertEqual(list(self.results), passing)
         for line in self.results.values():
             self.assertTrue(line.startswith("passed"), line)
         text = self.report.read_text(encoding="utf-8")
         self.assertIn("# The first hour on Pretended", text)
-        self.assertIn("12 passed, 0 FAILED, 0 skipped", text)
+        self.assertIn("20 passed, 0 FAILED, 0 skipped", text)
         self.assertIn("fit configs/digits-mlp.yaml --output $OUT/gpu", text)
 
     def test_failed_and_skipped_checks_are_reported(self):

@@ -15,6 +15,7 @@ import argparse
 import array
 import datetime
 import json
+import math
 import os
 import pathlib
 import random
@@ -36,11 +37,11 @@ class Check:
     """A shell command and its expected result. `judge` is a function that takes the output of the command (standard
     error is merged into standard output) and returns a description of the error, or "" if there is none. If `judge`
     is None, the output is not checked. `expect` is the exit status. If it is None, every exit status is accepted,
-    but not a timeout or a crash."""
+    but not a timeout or a crash. `prepare` is called before the command, for example to write data."""
 
-    def __init__(self, name, shows, command, gpus=1, needs="", seconds=300, judge=None, expect=0):
+    def __init__(self, name, shows, command, gpus=1, needs="", seconds=300, judge=None, expect=0, prepare=None):
         self.name, self.shows, self.command, self.gpus, self.needs = name, shows, command, gpus, needs
-        self.seconds, self.judge, self.expect = seconds, judge, expect
+        self.seconds, self.judge, self.expect, self.prepare = seconds, judge, expect, prepare
 
 
 def losses(path):
@@ -81,8 +82,8 @@ def same_steps(whole, resumed):
 
 
 # The workloads of bench/workloads that are trained on the GPU and on the CPU: the number of samples, the shape of a
-# sample, the number of classes and the number of epochs. Each run has 20 steps. A shape of one number with `text` is the
-# length of a text.
+# sample (if `text` is true, the length of a part of a text), the number of classes, and the number of epochs, which gives
+# 20 steps.
 WORKLOADS = {
     "mnist-mlp": dict(samples=1280, shape=(784,), classes=10, epochs=1),
     "lenet": dict(samples=1280, shape=(28, 28, 1), classes=10, epochs=1),
@@ -92,13 +93,29 @@ WORKLOADS = {
 }
 
 
-def write_npy(path, kind, shape, values):
+def npy_header(kind, shape):
     header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".encode()
-    path.write_bytes(b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little") + header.ljust(117) + b"\n" + values.tobytes())
+    return b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little") + header.ljust(117) + b"\n"
+
+
+def write_npy(path, kind, shape, values):
+    path.write_bytes(npy_header(kind, shape) + values.tobytes())
+
+
+def write_images(path, samples, shape):
+    """Writes random images of bytes. The first and the last image are equal."""
+    first = os.urandom(math.prod(shape))
+    with open(path, "wb") as file:
+        file.write(npy_header("|u1", (samples, *shape)) + first)
+        for _ in range(samples - 2):
+            file.write(os.urandom(len(first)))
+        file.write(first)
 
 
 def write_data(folder, samples, shape, classes=0, inputs=1, text=False, **_):
-    """Writes random data in the files that the configuration of a workload reads."""
+    """Writes random data in the files that the configuration of a workload reads. Does nothing if `folder` exists."""
+    if folder.exists():
+        return
     source = random.Random(1)
     folder.mkdir()
     if text:
@@ -106,9 +123,7 @@ def write_data(folder, samples, shape, classes=0, inputs=1, text=False, **_):
         length = samples * shape[0] + 1
         (folder / "text.txt").write_text(" ".join(source.choices(words, k=length // 2))[:length], encoding="ascii")
         return
-    size = samples
-    for extent in shape:
-        size *= extent
+    size = samples * math.prod(shape)
     for number in range(1, inputs + 1):
         values = array.array("f", (source.random() for _ in range(size)))
         write_npy(folder / ("x.npy" if number == 1 else f"x{number}.npy"), "<f4", (samples, *shape), values)
@@ -170,6 +185,10 @@ def checks(dtrain, program, folder):
     yield Check("convolutions", "a convolutional network, with cuDNN", fit("cnn", ONE, config=cnn))
     for workload, spec in WORKLOADS.items():
         yield from workload_checks(dtrain, workload, spec, pathlib.Path(folder))
+    yield Check("generate", "the cache of `generate` does not change its text",
+                f"for cache in '' --no-cache; do {dtrain} generate {folder}/gpt-small-gpu --prompt 'the ' --max-tokens 100 "
+                f"--temperature 0 $cache >{folder}/text$cache.txt || exit; done; cmp {folder}/text.txt {folder}/text--no-cache.txt")
+    yield from large_checks(dtrain, pathlib.Path(folder))
     yield Check("libraries", "which CUDA libraries are opened",
                 f"LD_DEBUG=libs {fit('libs', ONE, config=cnn)} 2>&1 | grep -E 'calling init.*(cudnn|cublas|nvrtc|nccl)'",
                 judge=must_say("cublasLt"))
@@ -196,38 +215,106 @@ def checks(dtrain, program, folder):
 
     for tool in ("memcheck", "racecheck"):
         yield Check(tool, f"compute-sanitizer's {tool} of the kernels' tests",
-                    f"compute-sanitizer --tool {tool} --error-exitcode 9 {program('test_ops')} -ts=gpu",
+                    f"compute-sanitizer --target-processes all --tool {tool} --error-exitcode 9 {program('test_ops')} -ts=gpu",
                     needs="compute-sanitizer", seconds=1200)
     yield Check("speed", "timings of single operations", program("gpu_bench"), seconds=600)
     yield Check("profile", "the kernels of a convolutional network",
                 f"nsys profile --stats=true -o {folder}/profile {fit('profile', ONE, config=cnn)}", needs="nsys", seconds=600)
 
 
+# A small convolutional network. Its batch of 70,000 images is more than cuDNN's engines take at once.
+MANY_IMAGES = """
+seed: 1
+model:
+  inputs: {image: [8, 8, 4]}
+  layers:
+    - conv2d: {filters: 8, kernel_size: 3, padding: same, activation: relu}
+    - global_average_pooling2d: {}
+    - dense: {units: 3}
+dataset: {train: {synthetic: {samples: 140000, target: {classes: 3}, seed: 4}}, shuffle: false}
+train:
+  epochs: 5
+  batch_size: 70000
+  loss: {sparse_categorical_crossentropy: {from_logits: true}}
+  optimizer: {sgd: {learning_rate: 0.5}}
+"""
+# The output of its convolution has more than 2^31 elements for 200 images.
+LARGE_IMAGES = """
+seed: 1
+model:
+  inputs: {image: [512, 512, 3]}
+  layers:
+    - conv2d: {filters: 64, kernel_size: 3, padding: same, activation: relu}
+    - global_average_pooling2d: {}
+    - dense: {units: 3}
+dataset: {train: {synthetic: {samples: 2, target: {classes: 3}, seed: 4}}}
+train: {epochs: 1, batch_size: 2, optimizer: sgd, loss: {sparse_categorical_crossentropy: {from_logits: true}}}
+"""
+
+
+def equal_first_and_last(path, samples):
+    """Returns a `judge` that compares the first and the last row of a float32 .npy file."""
+    def judge(output):
+        if "engine 0" in output:
+            return "cuDNN's engine 0 was used"
+        values = pathlib.Path(path).read_bytes()[128:]
+        size = len(values) // samples
+        return "" if size and values[:size] == values[-size:] else "the first and the last prediction differ"
+    return judge
+
+
+def large_checks(dtrain, folder):
+    """Yields the checks of convolutions that are computed in pieces of the batch."""
+    (folder / "many.yaml").write_text(MANY_IMAGES, encoding="utf-8")
+    (folder / "large.yaml").write_text(LARGE_IMAGES, encoding="utf-8")
+
+    def many(name, *settings):
+        options = " ".join(f"'{setting}'" for setting in settings)
+        return f"{dtrain} fit {folder}/many.yaml --output {folder}/many-{name} --step-log {folder}/many-{name}.jsonl --set {options}"
+
+    yield Check("many-images-cpu", "the reference run", many("cpu", CPU))
+    for precision, tolerance in (("float32", 1e-4), ("mixed_bfloat16", 0.05)):
+        yield Check(f"many-images-{precision}", "a batch of 70,000 images: the losses equal the CPU's",
+                    many(precision, ONE, f"train.precision={precision}"),
+                    judge=same_losses(f"{folder}/many-cpu.jsonl", f"{folder}/many-{precision}.jsonl", tolerance))
+    samples = 200
+    yield Check("large-images", "outputs of more than 2^31 elements: equal images have equal predictions",
+                f"{dtrain} fit {folder}/large.yaml --output {folder}/large --set '{ONE}' train.precision=mixed_bfloat16 && "
+                f"{dtrain} predict {folder}/large --input {folder}/large.npy --output {folder}/predicted.npy --batch-size {samples}",
+                prepare=lambda: write_images(folder / "large.npy", samples, (512, 512, 3)),
+                judge=equal_first_and_last(folder / "predicted.npy", samples))
+
+
 def workload_checks(dtrain, workload, spec, folder):
-    """Yields the checks of one workload: on the GPU, the losses equal those of the CPU, captured steps have the same
-    losses as eager steps, and 16-bit losses are close."""
+    """Yields the checks of one workload. On the GPU, the losses equal those of the CPU, captured steps have the same
+    losses as eager steps, and the losses with 16-bit types are close to those with float32."""
     data = folder / f"data-{workload}"
-    write_data(data, **spec)
+
+    def check(*arguments, **options):
+        return Check(*arguments, prepare=lambda: write_data(data, **spec), **options)
 
     def fit(name, *settings, environment=""):
         options = " ".join(f"'{setting}'" for setting in (f"train.epochs={spec['epochs']}", "dataset.shuffle=false", *settings))
         return (f"DTRAIN_BENCH={data} {environment} {dtrain} fit bench/workloads/{workload}.yaml "
-                f"--output {folder}/{workload}-{name} --step-log {log(name)} --set {options}")
+                f"--output {folder}/{workload}-{name} --overwrite --step-log {log(name)} --set {options}")
 
     def log(name):
         return f"{folder}/{workload}-{name}.jsonl"
 
     strict, exact, same = "train.precision=float32", "train.deterministic=true", 1e-4
-    yield Check(f"{workload}-cpu", "the reference run", fit("cpu", CPU, strict))
-    yield Check(workload, "the losses equal the CPU's", fit("gpu", ONE, strict), judge=same_losses(log("cpu"), log("gpu"), same))
+    yield check(f"{workload}-cpu", "the reference run", fit("cpu", CPU, strict))
+    yield check(workload, "the losses equal the CPU's", fit("gpu", ONE, strict), judge=same_losses(log("cpu"), log("gpu"), same))
     for precision in ("float32", "mixed_bfloat16", "mixed_float16"):
         settings = (ONE, exact, f"train.precision={precision}")
-        yield Check(f"{workload}-eager-{precision}", "train.deterministic: captured and eager steps have bitwise equal losses",
-                    f"{fit('captured', *settings)} --overwrite && {fit('eager', *settings, environment='DTRAIN_CUDA_GRAPHS=0')} --overwrite",
+        yield check(f"{workload}-eager-{precision}", "train.deterministic: captured and eager steps have bitwise equal losses",
+                    f"{fit('captured', *settings)} && {fit('eager', *settings, environment='DTRAIN_CUDA_GRAPHS=0')}",
                     judge=same_losses(log("captured"), log("eager"), 0))
         if precision != "float32":
-            yield Check(f"{workload}-{precision}", "the losses are within 5 % of the CPU's in float32",
+            yield check(f"{workload}-{precision}", "the losses are within 5 % of the CPU's in float32",
                         fit(precision, ONE, f"train.precision={precision}"), judge=same_losses(log("cpu"), log(precision), 0.05))
+            yield check(f"{workload}-eager-{precision}-fastest", "the same with eager steps, except for rounding",
+                        fit("fastest", ONE, f"train.precision={precision}", environment="DTRAIN_CUDA_GRAPHS=0"),
+                        judge=same_losses(log(precision), log("fastest"), 0.02))
 
 
 def run(check, seconds):
@@ -312,6 +399,8 @@ def main():
             elif time.monotonic() - start > 60 * arguments.minutes:
                 row["why"] = "no time is left"
             else:
+                if check.prepare:
+                    check.prepare()
                 began = time.monotonic()
                 status, row["output"] = run(check, check.seconds)
                 row["seconds"] = time.monotonic() - began

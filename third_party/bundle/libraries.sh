@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# The bundle's scripts source this file. `run_here PROGRAM ARGS...` runs one of the bundle's programs with the bundled
-# libraries and this machine's NVIDIA libraries, from the system, /usr/local/cuda, or the wheels (nvidia-cublas,
-# nvidia-cudnn-cu13, nvidia-nccl-cu13) of the Python on PATH.
+# The bundle's scripts source this file. `run_here PROGRAM ARGS...` replaces the shell by one of the bundle's programs,
+# so that signals reach the program. The program uses the bundled libraries and this machine's NVIDIA libraries, from the
+# system, /usr/local/cuda, or the wheels (nvidia-cublas, nvidia-cudnn-cu13, nvidia-nccl-cu13) of the Python on PATH.
 bundle=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 
 wheel_folders() {
@@ -42,5 +42,7 @@ cuda_folders() {
 run_here() {
   local program=$1
   shift
-  LD_LIBRARY_PATH=$bundle/lib$(compiler_folder)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}$(cuda_folders) "$bundle/bin/$program" "$@"
+  LD_LIBRARY_PATH=$bundle/lib$(compiler_folder)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}$(cuda_folders)
+  export LD_LIBRARY_PATH
+  exec "$bundle/bin/$program" "$@"
 }

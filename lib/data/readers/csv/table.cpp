@@ -32,9 +32,9 @@ struct Making {
   std::shared_ptr<std::byte> data;
 };
 
-class Table {
+class CsvTable {
  public:
-  Table(const std::string& path, const CsvFormat& format)
+  CsvTable(const std::string& path, const CsvFormat& format)
       : text_(path, format.delimiter, format.comment), format_(format), values_(format.notation) {}
 
   CsvColumns read(const PlanCsv& plan) {
@@ -399,7 +399,7 @@ std::vector<size_t> places_of_columns(const std::string& path, const std::vector
 }
 
 CsvColumns read_csv(const std::string& path, const CsvFormat& format, const PlanCsv& plan) {
-  return Table(path, format).read(plan);
+  return CsvTable(path, format).read(plan);
 }
 
 }  // namespace dtrain
