@@ -33,6 +33,13 @@ TEST_CASE("layers do not have the name of Keras's operation on masks") {
       "inputs: {x: [5, 2]}\nlayers: [{masking: {name: a}}, {dense: {units: 2, name: b}}, {concatenate: "
       "{inputs: [a, b]}}]\n");
   CHECK(keras_layers(graph).back().name == "masked_concatenate");
+  const Graph mixed = test::graph_from(
+      "inputs: {x: [5, 2], y: [5, 2]}\nlayers: [{masking: {name: a, inputs: [x]}}, {concatenate: "
+      "{inputs: [a, y]}}]\n");
+  CHECK(keras_layers(mixed).back().name == "masked_concatenate");
+  const Graph unmasked =
+      test::graph_from("inputs: {x: [5, 2], y: [5, 2]}\nlayers: [{concatenate: {inputs: [x, y]}}]\n");
+  CHECK(keras_layers(unmasked).back().name == "concatenate");
 }
 
 TEST_CASE("attention reads copies of masked values that other layers read, too") {

@@ -77,15 +77,20 @@ std::string spelled(std::string name) {
   return name == kTaken ? name + "_1" : keras_name(name, "layer");
 }
 
-/// Returns true if a layer also concatenates masks. Keras names this operation "concatenate", "concatenate_1"
-/// and so on, and rejects layers that have the same name as such an operation.
-bool concatenates_masks(const GraphNode& node) {
-  return node.kind == "concatenate" && !node.output_masks.empty();
+/// Returns true if Keras also concatenates masks for this layer. It does so if any input has a mask, even if
+/// the output has none. Keras names this operation "concatenate", "concatenate_1" and so on, and rejects
+/// layers that have the same name as such an operation.
+bool concatenates_masks(const Graph& graph, const GraphNode& node) {
+  return node.kind == "concatenate" &&
+         std::any_of(node.inputs.begin(), node.inputs.end(),
+                     [&](ValueRef input) { return graph.mask_of(input) != ValueRef(); });
 }
 
 /// Returns unique Keras names, indexed by node. Names that are already valid in Keras do not change.
 std::vector<std::string> names_of_layers(const Graph& graph) {
-  const bool reserves_concatenate = std::any_of(graph.nodes.begin(), graph.nodes.end(), concatenates_masks);
+  const bool reserves_concatenate =
+      std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                  [&](const GraphNode& node) { return concatenates_masks(graph, node); });
   std::vector<std::string> names;
   std::unordered_set<std::string> taken;
   for (const GraphNode& node : graph.nodes) {
