@@ -33,7 +33,7 @@ bool has_weighted_metrics(const RunConfig& config) {
 
 /// Returns whether Keras has all losses of the run and averages them as dtrain does. If rows have weights,
 /// the averages differ: Keras divides by the number of rows, dtrain by the sum of their weights.
-bool has_kerass_losses(const RunConfig& config) {
+bool has_keras_losses(const RunConfig& config) {
   return std::none_of(config.heads.begin(), config.heads.end(), [](const Head& head) {
     return head.weights || keras_loss(head.configured_loss).is_null();
   });
@@ -42,7 +42,7 @@ bool has_kerass_losses(const RunConfig& config) {
 }  // namespace
 
 Json keras_outputs(const RunConfig& config) {
-  if (!has_kerass_losses(config)) return {};
+  if (!has_keras_losses(config)) return {};
   Json losses = Json::array(), metrics = Json::array(), weighted = Json::array(), weights = Json::array();
   bool has_loss_weights = false;
   for (const Head& head : config.heads) {

@@ -17,7 +17,7 @@ namespace dtrain {
 
 namespace {
 
-constexpr int64_t kKerassBuckets = 200;  // Keras's default number of buckets for AUC
+constexpr int64_t kKerasBuckets = 200;  // Keras's default number of buckets for AUC
 
 /// Returns true for options that do not change the metric's result.
 bool has_no_effect(const std::string& key, const Json& value) {
@@ -84,7 +84,7 @@ class MetricReader {
       if (key == "class_aggregation" && value.is_null()) options.add(key, Json("none"));
       if (has_no_effect(key, value)) continue;
       if (const Json* same = option_in(usual_config, key); same && is_equal(*same, value)) continue;
-      if (key == "num_thresholds" && is_equal(value, Json(kKerassBuckets))) continue;
+      if (key == "num_thresholds" && is_equal(value, Json(kKerasBuckets))) continue;
       if (options.has(key)) {
         options.add(key, value);
       } else {
