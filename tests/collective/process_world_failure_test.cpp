@@ -48,9 +48,9 @@ TEST_CASE("if one process fails, the calls of all other processes end with an er
         if (waits) std::this_thread::sleep_for(std::chrono::milliseconds(50));
         throw Error("it broke");
       }
-      const auto sum = world.background_sum_of_floats(ranks, 10000);
       std::vector<float> array(10000);
       float* const pointer = array.data();
+      const auto sum = world.background_sum_of_floats(ranks, 10000);
       sum->start({&pointer, 1});
       CHECK_THROWS_WITH_AS(sum->wait(), "another process: it broke", ProcessFailed);
       CHECK_THROWS_AS(world.any(false), ProcessFailed);
