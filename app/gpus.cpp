@@ -230,7 +230,7 @@ void measure_devices(Found& found, World& world) {
 }
 
 /// Describes the devices of this process, and measures them if `measure` is set. `machines`: the machines of
-/// all processes, by rank. Processes of one machine measure one after the other.
+/// all processes, indexed by rank. Processes of one machine measure one after the other.
 Found find_devices(World& world, const std::vector<std::string>& machines, bool measure) {
   Found found;
   found.cpu = cpu_info();

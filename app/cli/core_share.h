@@ -10,7 +10,7 @@ namespace dtrain {
 /// cores. If a launcher has bound the processes to different cores, nothing changes. The calling thread, and
 /// threads that it starts later, are bound to the cores of this process. Must be called before the first call
 /// of available_cores() (device.h), because that function stores its first result. Warns if a launcher has
-/// bound the processes of a machine to only a few of its cores. All processes must call it.
+/// bound the processes of a machine to only some of its cores. All processes must call it.
 void share_cores(const Processes& processes, World& world);
 /// Divides the GPUs of each machine among the processes on this machine that see the same GPUs, unless there
 /// are fewer GPUs than processes. If a launcher has given each process its own GPUs (with

@@ -142,8 +142,8 @@ std::string example_of(const Kind& kind) {
   return examples ? fmt::format("{}: {}", kind.name, yaml_text(examples->items().front())) : kind.name;
 }
 
-/// Returns the text of one registry: a section for each type with options, and a table of the types without
-/// options.
+/// Returns the text of one registry: a section for each type with options or an example, and a table of the
+/// other types.
 std::string registry_section(const Json& registry, const std::vector<std::string>& common_keys = {}) {
   std::string sections, plain;
   for (const Kind& kind : kinds_in(registry)) {

@@ -41,7 +41,8 @@ sigset_t handled_signals() {
   sigaddset(&one, number);
   ::pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
   std::raise(number);
-  // This is reached if the signal does not end the process, as in process 1 of a container.
+  // The next line is reached only if the signal does not end the process, for example if the process has
+  // PID 1 in a container.
   ::_exit(128 + number);
 }
 

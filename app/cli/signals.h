@@ -5,10 +5,11 @@
 
 namespace dtrain {
 
-/// Blocks SIGINT, SIGTERM, SIGHUP and SIGUSR1 in the calling thread, and therefore in all threads started
-/// later. Starts a thread that only handles these signals. main() calls this before any other thread exists.
-/// A signal handler must not run on a computing thread: oneDNN 2.6's sgemm keeps data below its stack
-/// pointer, which the handler's stack frame would overwrite.
+/// Starts a thread that handles the signals SIGINT, SIGTERM, SIGHUP and SIGUSR1, and blocks these signals in
+/// the calling thread. Threads that start later inherit the blocked signals, so only the new thread receives
+/// them. main() calls this function before any other thread exists. The signals must not be handled on a
+/// computing thread, because oneDNN 2.6's sgemm keeps data below its stack pointer, and the stack frame of a
+/// signal handler would overwrite these data.
 ///
 /// Until catch_signals() is called, each of these signals ends the process, which is the default action.
 /// Signals that were ignored when the process started stay ignored: nohup ignores SIGHUP, and shells may

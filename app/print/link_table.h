@@ -18,7 +18,7 @@ struct Communication {
   // Bytes of the arrays that are summed for a measurement: the default size of a gradient bucket.
   static constexpr size_t kSumBytes = size_t{25} << 20;
 
-  std::vector<std::string> machines;  // names by rank
+  std::vector<std::string> machines;  // names, indexed by rank
   std::vector<LinkSpeed> links;
   double sum_seconds = 0;     // time that CPUs need to sum kSumBytes over all processes
   double all_reduce = 0;      // bytes per second of NCCL's all-reduce over all GPUs; 0 if not measured

@@ -57,10 +57,10 @@ enum class TextFormat { csv, json_lines };
 /// it has no id. The columns of each output follow. An output with classes has a column with the predicted
 /// class and a column with the score (such as a probability) of each class. Any other output has columns with
 /// the predicted values, whose titles are the names of the targets. In JSON lines, the column titles are
-/// the keys, and an output with several numbers is an array. Without `with_classes`, only the values of the
-/// outputs are written. In CSV, a forecast (Dataset::forecast_steps) has one line per step: the id, the
-/// number of the step (from 1) in the column "step", and the columns of the outputs. `inputs` must outlive
-/// the table.
+/// the keys, and an output without classes is an array if it has several numbers. Without `with_classes`,
+/// only the values of the outputs are written. In CSV, a forecast (Dataset::forecast_steps) has one line per
+/// step: the id, the number of the step (from 1) in the column "step", and the columns of the outputs.
+/// `inputs` must outlive the table.
 std::unique_ptr<ArrayWriter> open_prediction_table(std::unique_ptr<TextSink> sink, TextFormat format,
                                                    std::vector<PredictedOutput> outputs, bool with_classes,
                                                    const Dataset& inputs);

@@ -180,7 +180,7 @@ void in_world(World& world, const std::function<void()>& work) try { work(); } c
 }
 
 void train_along(World& world) {
-  // Called first, because a signal may arrive while process 0 is still preparing the run.
+  // Catches signals first, because a signal may arrive while process 0 is still preparing the run.
   Requests& requests = catch_signals();
   const SharedRun run = receive_run(world);
   HistogramSender sender;

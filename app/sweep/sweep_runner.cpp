@@ -91,7 +91,7 @@ void SweepRunner::train() {
   try {
     train_all();
   } catch (const Error& error) {
-    // Prints here, because the runs that the destructor ends need time to save.
+    // Prints the error now, because the destructor waits until the active runs have saved and ended.
     print_error(error.what());
     if (!active_.empty())
       print_note(

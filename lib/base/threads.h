@@ -1,4 +1,4 @@
-// Starting threads, with a readable error.
+// Starts threads. If that fails, the error names the purpose of the thread and the limits that may apply.
 #pragma once
 
 #include <string>

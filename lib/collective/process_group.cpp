@@ -15,8 +15,8 @@ namespace {
 struct Gathered {
   std::unique_ptr<ProcessGather> gather;
   ReplicaRanks ranks;
-  /// rank() of each member, with the members listed process by process. Empty if the ranks are in the same
-  /// order.
+  /// rank() of each member, with the members listed process by process. Empty if this
+  /// is the order of the ranks.
   std::vector<int> places;
   std::vector<double> own, padded, all;
 

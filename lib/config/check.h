@@ -17,8 +17,8 @@ struct Check {
   Json schema = Json::object();         // the same restriction for the JSON schema, such as {"minimum": 1}
 };
 
-// Instantiated in check.cpp for V = int, int64_t, double and std::optional of these. An optional without a
-// value passes every check.
+// The following templates are instantiated in check.cpp for V = int, int64_t, double and std::optional of
+// these. An optional without a value passes every check.
 template <class V>
 Check<V> at_least(V low);
 template <class V>

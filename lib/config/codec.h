@@ -35,7 +35,7 @@ namespace dtrain {
 /// - float and double, written as a number (1e-3) or a division (1/255); within float32's range, because all
 ///   computation is in float32;
 /// - std::vector<V>, written as a list, and std::optional<V>, where null means no value;
-/// - Shape, a list of positive integers with at most kMostArrayElements elements; DType; Size2; Size3;
+/// - Shape, a list of positive integers whose product is at most kMostArrayElements; DType; Size2; Size3;
 /// - enums that have names (names_of<E>);
 /// - structs that have a `static const Schema<T>& schema()` (schema.h);
 /// - Configured<Base>, a choice among the types of a registry (registry.h).

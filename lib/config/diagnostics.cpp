@@ -98,8 +98,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
-/// Returns the candidate that is most similar to a misspelt name in a configuration, or null if none is
-/// similar enough.
+/// Returns the candidate that is most similar to a misspelt name, or null if none is similar enough.
 const std::string* nearest(std::string_view word, std::span<const std::string> candidates) {
   const std::string plain_word = plain_name(word);
   const std::string* found = nullptr;

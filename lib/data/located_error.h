@@ -42,7 +42,8 @@ auto with_location(const Mark& mark, Work work) {
 class ErrorCollector {
  public:
   /// Calls `work`. If it throws a UserError, adds the error to the collection. `mark` is used as the
-  /// location if the error has none; if `mark` has no file, a caller of with_location() may add the location.
+  /// location if the error has none; if `mark` has no file either, an enclosing with_location() may add the
+  /// location.
   template <class Work>
   void attempt(const Mark& mark, Work work) {
     try {

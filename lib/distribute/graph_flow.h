@@ -21,7 +21,8 @@ struct NodeFlow {
 };
 
 /// Returns the NodeFlow of each node, according to the rules of the passes in lib/program. The plan of a run
-/// may differ, because a loss may read the value before the last activation.
+/// may fuse other activations, because a loss may read the logits instead of the output of the last
+/// activation.
 std::vector<NodeFlow> flow_of(const Graph& graph);
 
 }  // namespace dtrain

@@ -25,8 +25,8 @@ struct Machine {
 };
 
 /// The machine as the user describes it. By default, it has this host's GPUs with their free memory. If the
-/// host has no GPUs, it has the devices that the strategy names. The default of `link` is the link speed that
-/// typical_speed() returns.
+/// host has no GPUs, it has the devices that the configuration names. The default of `link` is the link speed
+/// that typical_speed() returns.
 struct MachineRequest {
   std::optional<int64_t> bytes;  // memory of each GPU
   std::optional<int64_t> devices;
@@ -34,7 +34,7 @@ struct MachineRequest {
 };
 /// Returns the machine to check. Its `bytes` do not include the part of a GPU's memory that CUDA and the
 /// libraries use (usable_gpu_bytes()). It has GPUs if `request` gives the memory of GPUs, or if this host has
-/// GPUs. Otherwise it is this host, with the cpu:N devices that the strategy names.
+/// GPUs. Otherwise it is this host, with the cpu:N devices that the configuration names.
 Machine machine_for(const RunConfig& config, const MachineRequest& request);
 
 }  // namespace dtrain

@@ -13,8 +13,8 @@ namespace dtrain {
 StepTime measure_steps(const RunPlan& plan, double most_seconds) {
   const RunConfig& config = plan.config;
   using Clock = std::chrono::steady_clock;
-  // On a GPU, the third step is the first one that replays a captured graph. The median omits
-  // earlier steps if the epoch has more than two steps.
+  // On a GPU, the third step is the first one that replays a captured graph. The median omits the earlier
+  // steps if the epoch has more than two steps.
   constexpr size_t kWarm = 2, kLeast = 3;
   const auto loader = open_loader(config, *config.dataset.train, config.dataset.shuffle, true);
   Engine engine(plan);

@@ -13,8 +13,8 @@ struct StepTime {
 };
 
 /// Measures training steps on the first batches of the first epoch, with newly initialized weights, and
-/// discards the result of the training. Takes about `most_seconds`, but at least three steps are measured if
-/// the epoch has this many.
+/// discards the result of the training. The first two steps are not measured if the epoch is long enough.
+/// Takes about `most_seconds`, but at least three steps are measured if the epoch has five steps or more.
 StepTime measure_steps(const RunPlan& plan, double most_seconds);
 
 }  // namespace dtrain

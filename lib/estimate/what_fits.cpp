@@ -240,8 +240,9 @@ class Trials {
     measure(candidate, engine, candidate.batch_size);
   }
 
-  /// Sets the memory use of the candidate to that of its fullest device. Only the first replica is examined,
-  /// because no replica needs more memory than the first.
+  /// Sets the memory use of the candidate. On CPUs, it is the sum over all devices, because they share the
+  /// host's memory. On GPUs, it is the memory use of the fullest GPU. Only the GPUs of the first replica are
+  /// examined, because no replica needs more memory than the first.
   void measure(Candidate& candidate, Engine& engine, int64_t batch) const {
     candidate.bytes = 0;
     if (machine_.kind == DeviceId::Kind::cpu) {

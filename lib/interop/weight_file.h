@@ -60,7 +60,8 @@ class WeightFile {
   std::deque<std::vector<float>> arrays_;
   std::vector<std::shared_ptr<const float[]>> shared_;
   std::vector<ArrayRef> weights_;
-  std::map<std::string, std::string> others_;  // type and bytes of weights without data, indexed by name
+  // The result of other_values() for each weight that is not converted to float32, such as float8.
+  std::map<std::string, std::string> others_;
   WeightLayout layout_ = WeightLayout::keras;
 };
 

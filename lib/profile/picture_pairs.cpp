@@ -72,7 +72,7 @@ NameCounts compare_names(const PairedFolders& folders) {
   }
 }
 
-/// Returns true if more than half of the images in two folders have a partner of the same name.
+/// Returns true if more than half of all image names in two folders occur in both folders.
 bool mostly_match(const PairedFolders& folders) {
   const NameCounts names = compare_names(folders);
   return 2 * names.shared > names.all;

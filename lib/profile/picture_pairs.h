@@ -31,9 +31,8 @@ struct InspectedPairs {
 /// Analyzes the two parallel folders of images inside a folder, or inside the folders of its splits. They are
 /// recognized by their names (images and masks, noisy and clean, ...), or because one of two folders contains
 /// masks for the images in the other. If the names could also be those of classes, such as noisy and clean,
-/// more than half of the images must have a partner of the same name. Returns nullopt if there are no
-/// parallel folders. Throws UserError if folders are parallel but a file has no partner, or if a mask is a
-/// JPEG file.
+/// more than half of all image names must occur in both folders. Returns nullopt if there are no parallel
+/// folders. Throws UserError if folders are parallel but a file has no partner, or if a mask is a JPEG file.
 std::optional<InspectedPairs> inspect_pairs(const std::string& folder);
 
 /// Returns a warning if the two class folders in a folder have names that are usual for images and their

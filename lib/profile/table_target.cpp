@@ -31,8 +31,8 @@ bool has_numbers(const TableProfile& table, std::string_view name) {
 }
 
 /// Returns true if the column is a coordinate. This is a numeric column called x, y or z in a table that has
-/// numeric columns x and y. Coordinates are unlikely targets: one of them is chosen only if there is no other
-/// column.
+/// numeric columns x and y. Coordinates are unlikely targets: one of them is chosen only if there is no
+/// likely target.
 bool is_coordinate(const TableProfile& table, size_t place) {
   const ColumnProfile& column = table.columns[place];
   const bool named = has_name(column, "x") || has_name(column, "y") || has_name(column, "z");

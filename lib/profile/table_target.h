@@ -28,8 +28,10 @@ struct TargetPlan {
 inline constexpr int64_t kRareClass = 10;
 
 /// Returns the target. If `wanted` is not empty, this is the column with that name. Otherwise it is the first
-/// column that can be predicted. The columns with common target names are tried first, and then all columns
-/// from the last to the first. `other` is never chosen. Throws UserError if no column can be chosen.
+/// column that can be predicted and is not an unlikely target, such as an id or a coordinate. If there is no
+/// such column, it is the first column that can be predicted. The columns with common target names are tried
+/// first, and then all columns from the last to the first; `other` is not tried. Throws UserError if no
+/// column can be chosen.
 TargetPlan choose_target(const TableProfile& table, const std::string& wanted,
                          std::optional<size_t> other = {});
 

@@ -17,8 +17,8 @@ std::string report_page(std::span<const RunFiles> runs, const std::string& progr
 /// Returns true if the file at `path` is a report page of any version.
 bool is_report_page(const std::string& path);
 
-/// Returns the data that the page contains: {program, made, larger_is_better, runs: [...]}. A run has the
-/// class names for each of its tables. Used by tests.
+/// Returns the data that the page contains: {program, made, sweeps, varied, differences, larger_is_better,
+/// runs: [...]}. A run has the class names for each of its tables. Used by tests.
 Json report_data(std::span<const RunFiles> runs, const std::string& program, const std::string& made);
 
 /// Returns the indices of the points of a curve to keep, in ascending order: the first point, the last point,

@@ -99,7 +99,7 @@ Json describe(const RunConfig& config, const Dataset& data, const SpreadRows& ro
 }
 
 /// Examines `rows` evenly spaced samples, and returns the `count` samples with the largest losses among them.
-/// If `by_row` is true, the result is sorted by rows. Returns null if `should_stop` has returned true.
+/// If `by_row` is true, the result is sorted by row. Returns null if `should_stop` has returned true.
 Json worst_of(const RunConfig& config, Engine& engine, const Dataset& data, int64_t rows, int64_t count,
               bool by_row, const std::function<bool()>& should_stop) {
   const auto spread = std::make_shared<const SpreadRows>(data, rows);

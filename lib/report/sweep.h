@@ -34,7 +34,7 @@ struct SweepSetting {
   std::vector<std::pair<std::string, std::string>> values;
   int64_t runs = 0, finished = 0, failed = 0;
   std::optional<double> mean;  // mean of the best monitored values of the finished runs
-  // Sample standard deviation (with n - 1 as divisor); nullopt if there is only one run.
+  // Sample standard deviation of the same values (n - 1 as divisor); nullopt if there are fewer than two.
   std::optional<double> deviation;
   std::string note;  // note of the first run that failed
 };

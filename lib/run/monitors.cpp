@@ -25,8 +25,8 @@ bool is_table(const RunConfig& config, const std::string& monitor) {
   return found && !found->metric->metric->is_number(config.graph.spec(found->head->output));
 }
 
-/// Returns advice for a metric that is a table, such as "; set an average ...", if options can change its
-/// value to a number; otherwise "".
+/// For a metric whose value is an array: if an option of the metric can reduce the value to a number, returns
+/// advice that begins with "; set an average". Otherwise returns "".
 std::string advice_for_table(const RunConfig& config, const std::string& monitor) {
   const ConfigNode& configured = find_metric(config, monitor)->metric->configured;
   if (!configured.is_mapping() || configured.entries().empty()) return "";

@@ -46,8 +46,8 @@ struct RunPlan {
 };
 
 /// Places a run as place_replicas() does (run/placement.h). Automatic options of the strategy remain
-/// automatic in the configuration. Throws UserError if this machine, or a run of several processes, does not
-/// support the run. The message lists all problems with their locations.
+/// automatic in the configuration. Throws UserError if the run is not possible on this machine, or not
+/// supported with several processes. The message lists all problems with their locations.
 RunPlan plan_run(RunConfig config, World& world);
 
 /// Like plan_run(), but also resolves the automatic options of the strategy. The chosen values and the

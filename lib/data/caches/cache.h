@@ -52,8 +52,8 @@ class Cache {
   using Open = std::function<SourceColumns()>;
 
   virtual ~Cache() = default;
-  /// Returns the samples of `key`. Splits of the same file share one copy. `open` is called unless
-  /// another caller currently holds the samples.
+  /// Returns the samples of `key`. Splits of the same file share one copy. `open` is not called if another
+  /// caller currently holds the samples, or if a cache file contains them.
   std::shared_ptr<const CachedColumns> get(const CacheKey& key, const Open& open) const;
   /// Throws UserError if the cache could not store the samples of this split (CacheKey::name).
   virtual void check(const std::string& /*name*/) const {}

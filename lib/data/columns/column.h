@@ -28,8 +28,8 @@ class Column {
   void read(std::span<const int64_t> rows, void* dst) const {
     checked([&] { read_rows(rows, dst); });
   }
-  /// Returns the address of row 0 if all rows are contiguous in memory, else null. Code that reads this
-  /// memory must be inside a call of checked().
+  /// Returns the address of row 0 if all rows are contiguous in memory, else null. Read this memory only in a
+  /// function that is passed to checked().
   virtual const std::byte* data() const { return nullptr; }
   /// Throws Error if the file of the column was truncated or modified, or cannot be read. Data that were read
   /// before may then be wrong.

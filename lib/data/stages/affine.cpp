@@ -18,8 +18,9 @@ TensorSpec with_type(TensorSpec spec, DType type) {
   return spec;
 }
 
-/// Largest offset that is added in float32. Numbers above 256 have rounding errors of more than 2^-16 in
-/// float32. If the offset is larger, the center is subtracted from the input before scaling instead.
+/// Largest offset that is added in float32. Up to 256, neighboring float32 numbers differ by at most 2^-16;
+/// larger numbers are farther apart. If the offset is larger, the center is subtracted from the input before
+/// scaling instead.
 constexpr double kMostOffset = 256;
 
 template <class T>

@@ -18,12 +18,12 @@ std::shared_ptr<const Tokenizer> make_tokenizer(const LearnedTokens& learned);
 std::shared_ptr<const Tokenizer> tokenizer_of(const DataFacts& facts);
 
 /// Returns the tokenizer of the vocabulary that the facts store under `name`, or null if they store none.
-/// Throws UserError if the options ask for a different kind of tokens, or for fewer tokens than the
-/// vocabulary has, because the model was trained with all ids of the vocabulary.
+/// Throws UserError if the options ask for a different kind of tokens, a different standardization of words,
+/// or fewer tokens than the vocabulary has, because the model was trained with all ids of the vocabulary.
 std::shared_ptr<const Tokenizer> known_tokenizer(const SourceFacts& facts, const std::string& name,
                                                  const TokenOptions& options);
 
-/// Throws UserError if the facts store vocabularies, but none for one of `texts` (names of table columns or
+/// Throws UserError if the facts store vocabularies, but not for any of `texts` (names of table columns or
 /// inputs). Without this check, the texts would silently get new vocabularies.
 void check_has_vocabulary(const SourceFacts& facts, const std::vector<std::string>& texts);
 

@@ -54,7 +54,7 @@ class ProcessShardedReducer final : public ShardedReducer {
   }
 
   void join(Worker& worker, Collective& replicas) override {
-    replicas.barrier();  // waits until all sums were started
+    replicas.barrier();  // waits until all replicas have started their sums
     Turn& turn = turns_[static_cast<size_t>(worker.rank())];
     while (turn.added < turn.filled) add_sum(turn, store_.shard_of(worker));
   }

@@ -85,8 +85,8 @@ struct RowSoftmax {
   DTRAIN_HOST_DEVICE float operator()(int64_t c) const { return exp(score(c) - most) / total; }
 };
 
-/// The logits of a row's softmax probabilities. They are accurate even if a probability rounds to 0 or
-/// 1. The row must have at least two columns.
+/// The log-odds log(p / (1 - p)) of each softmax probability p of a row. They are accurate even if p rounds
+/// to 0 or 1. The row must have at least two columns.
 template <class Score>
 struct SoftmaxLogits {
   const Score& score;

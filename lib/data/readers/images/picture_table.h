@@ -45,7 +45,8 @@ struct PictureTable {
 FileListing files_of_table(const PictureTable& table);
 
 /// Returns the images that a table lists, with the targets of the request. A target is a number, a class (the
-/// text in the table is the name of the class), or an image listed in the column target_image.
+/// text in the table is its name or, if the class names are known, its name or index), or an image listed in
+/// the column target_image.
 /// PictureSet::targets contains the target images, but its `row` is not set. The names of the rows are the
 /// texts of the path column. Throws UserError, with the position in the table, if a split lists an image
 /// twice, and if a file does not exist (unless `on_error` is `skip`).

@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(kWarp* kWarp)
   diff_kernel[weight] = static_cast<float>(sum);
 }
 
-/// Returns the number of elements of a kernel's row for which one thread computes sums.
+/// Returns the number of elements of one row of the filter whose gradients one thread computes.
 int taps_of(const DepthwiseGeometry& g) {
   return g.kernel_width == 3 || g.kernel_width == 5 || g.kernel_width == 7 ? g.kernel_width : 1;
 }
