@@ -82,7 +82,7 @@ SweepFolder::SweepFolder(const SweepIdentity& identity, const std::string& outpu
                       "choose another directory with --output",
                       path_));
     throw UserError(
-        fmt::format("{}: this directory contains {}, which dtrain has not written. The sweep would overwrite "
+        fmt::format("{}: this directory contains {}, which dtrain did not write. The sweep would overwrite "
                     "files with these names; give another directory with --output",
                     path_, list_some(others, kNames.size())));
   }

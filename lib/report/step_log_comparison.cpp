@@ -29,7 +29,7 @@ std::map<int64_t, double> read_step_log(const std::string& path) {
       losses[step.at("step").as_int()] = step.at("loss").as_double();
     } catch (const UserError& error) {
       throw UserError(
-          fmt::format("{}:{}: expected a line of a step log, found: {}", path, number, error.what()));
+          fmt::format("{}:{}: this line is not a valid line of a step log: {}", path, number, error.what()));
     }
   }
   return losses;

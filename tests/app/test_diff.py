@@ -143,7 +143,7 @@ class StepLogs(Diff):
     def test_a_damaged_line_is_an_error_with_its_number(self):
         self.log("a", {1: 0.5})
         self.write("b", '{"step":1,"loss":0.5}\n{"step":2,\n')
-        self.assertIn("b:2: expected a line of a step log", self.dtrain("diff", "a", "b", expect=2).err)
+        self.assertIn("b:2: this line is not a valid line of a step log", self.dtrain("diff", "a", "b", expect=2).err)
 
 
 if __name__ == "__main__":

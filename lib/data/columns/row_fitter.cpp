@@ -58,7 +58,7 @@ namespace {
 /// Computes the fill value of each element of a row (the mean or the median of the element).
 FittedStep fit_fill(const std::vector<std::string>& fills, const FitSamples& samples) {
   if (static_cast<int64_t>(fills.size()) != samples.spec.shape.elements())
-    throw UserError(fmt::format("fill: each sample must have {} elements, but found {}", fills.size(),
+    throw UserError(fmt::format("fill: expected {} elements in each sample, found {}", fills.size(),
                                 samples.spec.shape.elements()));
   std::vector<size_t> of_median;
   for (size_t i = 0; i < fills.size(); ++i)

@@ -194,7 +194,7 @@ void RunDirectory::reject_foreign_files() {
   discard();
   constexpr size_t kMostShown = 6;
   throw UserError(fmt::format(
-      "{}: this directory contains {}, which dtrain has not written. The run would replace files with these "
+      "{}: this directory contains {}, which dtrain did not write. The run would replace files with these "
       "names; give another directory with --output",
       path, list_some(in_the_way, kMostShown)));
 }

@@ -144,8 +144,9 @@ TrainingState TrainingState::from_json(const Json& json, const std::string& hist
     for (const auto& [weight, steps] : since->entries()) {
       state.slots_since[weight] = count(*since, weight.c_str());
       if (steps.as_int() > state.step)
-        throw UserError(fmt::format("'slots_since' is step {} for '{}', but the run has only done {} steps",
-                                    steps.as_int(), weight, state.step));
+        throw UserError(
+            fmt::format("'slots_since' is step {} for '{}', but the run has completed only {} steps",
+                        steps.as_int(), weight, state.step));
     }
   state.schedule = json.at("schedule");
   for (const Json& callback : json.at("callbacks").items())
