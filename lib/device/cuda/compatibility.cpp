@@ -22,10 +22,12 @@ namespace cuda {
 namespace {
 
 /// An element of CMAKE_CUDA_ARCHITECTURES. "90-real" means machine code, "90-virtual" means PTX, and "90"
-/// means both. A letter, as in "90a-real", restricts the code to GPUs of exactly this capability.
+/// means both. The letter "a", as in "90a-real", restricts the code to GPUs of exactly this capability, and
+/// the letter "f" to GPUs of the same major version.
 struct Architecture {
   int capability = 0;
-  bool only = false;  // true: the code runs only on GPUs of exactly this capability
+  bool only = false;    // true: the code runs only on GPUs of exactly this capability
+  bool family = false;  // true: the code runs only on GPUs of the same major version
   bool real = true, is_virtual = true;
 
   /// Returns whether the program has machine code that the GPU can run. The GPU's capability must have the
@@ -34,7 +36,10 @@ struct Architecture {
     if (!real) return false;
     return only ? gpu == capability : gpu / 10 == capability / 10 && gpu >= capability;
   }
-  bool has_ptx_for(int gpu) const { return is_virtual && (only ? gpu == capability : gpu >= capability); }
+  bool has_ptx_for(int gpu) const {
+    if (!is_virtual) return false;
+    return only ? gpu == capability : gpu >= capability && (!family || gpu / 10 == capability / 10);
+  }
 };
 
 /// Parses a list of architectures. Returns an empty list if an element does not begin with a number.
@@ -53,7 +58,9 @@ std::vector<Architecture> parse_architectures(std::string_view list) {
     }
     const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), one.capability);
     if (error != std::errc()) return {};
-    one.only = end != item.data() + item.size();
+    const std::string_view suffix = item.substr(static_cast<size_t>(end - item.data()));
+    one.family = suffix == "f";
+    one.only = !suffix.empty() && !one.family;
     all.push_back(one);
   }
   return all;
@@ -70,7 +77,7 @@ std::string describe(const std::vector<Architecture>& all) {
     const std::string from = capability_text(one.capability);
     if (one.only) {
       parts.push_back(from);
-    } else if (one.is_virtual) {
+    } else if (one.is_virtual && !one.family) {
       parts.push_back(from + " and newer");
     } else {
       parts.push_back(fmt::format("{} to {}.9", from, one.capability / 10));

@@ -59,13 +59,17 @@ bool Library::open(const char* file, Identify identify, std::string& reasons) {
   std::string reason;
   handle_ = dlopen(file, RTLD_NOW | RTLD_LOCAL);
   if (handle_) {
-    const Identity identity = identify(*this);
-    if (identity.problem.empty()) {
-      const std::lock_guard lock(opened().mutex);
-      opened().libraries.push_back({name_, identity.version, path()});
-      return true;
+    try {
+      const Identity identity = identify(*this);
+      if (identity.problem.empty()) {
+        const std::lock_guard lock(opened().mutex);
+        opened().libraries.push_back({name_, identity.version, path()});
+        return true;
+      }
+      reason = fmt::format("{} {} ({}) {}", name_, identity.version, path(), identity.problem);
+    } catch (const Error& error) {  // the library lacks a function
+      reason = fmt::format("{} ({})", error.what(), path());
     }
-    reason = fmt::format("{} {} ({}) {}", name_, identity.version, path(), identity.problem);
     dlclose(handle_);
     handle_ = nullptr;
   } else {

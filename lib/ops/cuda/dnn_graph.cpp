@@ -49,7 +49,7 @@ std::vector<DnnDescriptor> proposals(const DnnDevice& device, const DnnDescripto
   return owners;
 }
 
-/// Returns true if the engine's algorithm is less precise than direct sums of products in float32. Winograd's
+/// Returns true if the engine's algorithm is less precise than direct sums of products. Winograd's
 /// transform of 4x4 tiles (2x2 outputs of a 3x3 kernel) is as precise as these sums. The transforms of larger
 /// tiles have errors that are ten times as large (Lavin and Gray 2015, "Fast Algorithms for Convolutional
 /// Neural Networks"). With Fourier transforms, the error of every sum depends on the largest value of the
@@ -83,7 +83,7 @@ bool keeps_to(const GpuMath& math, const DnnDescriptor& proposal) {
   const bool exact = math.type == DType::float32 && !math.tf32;
   return std::none_of(notes.begin(), notes.begin() + count, [&](cudnnBackendNumericalNote_t note) {
     return (note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC && math.deterministic) ||
-           ((note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE || is_coarse(note)) && exact) ||
+           (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && exact) || is_coarse(note) ||
            note == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION ||
            note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS;
   });

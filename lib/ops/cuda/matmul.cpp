@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <array>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -47,6 +49,11 @@ class CudaMatmul final : public Matmul {
     const cudaDataType_t result = spec.float32_result ? CUDA_R_32F : type;
     if (result != type && (spec.bias || spec.activation.kind != Activation::linear))
       throw Error("a matrix product with a float32 result cannot have a bias or an activation");
+    if (std::max({spec.m, spec.n, spec.k}) > std::numeric_limits<int32_t>::max())
+      throw Unsupported(
+          fmt::format("cuBLASLt supports matrices with at most {} rows and columns, but this matrix product "
+                      "multiplies [{}, {}] and [{}, {}]; use a smaller batch",
+                      std::numeric_limits<int32_t>::max(), spec.m, spec.k, spec.k, spec.n));
     describe();
     left_ = spec.transpose_b ? make_layout(type, spec.k, spec.n) : make_layout(type, spec.n, spec.k);
     right_ = spec.transpose_a ? make_layout(type, spec.m, spec.k) : make_layout(type, spec.k, spec.m);
@@ -56,8 +63,8 @@ class CudaMatmul final : public Matmul {
     set_batch(result_, spec.m * spec.n, result);
     adds_bias_ = spec.bias && choose(CUBLASLT_EPILOGUE_BIAS);
     if (!adds_bias_ && !choose(CUBLASLT_EPILOGUE_DEFAULT))
-      throw Error(fmt::format("cuBLASLt has no algorithm for a product of [{}, {}] and [{}, {}]", spec.m,
-                              spec.k, spec.k, spec.n));
+      throw Unsupported(fmt::format("cuBLASLt has no algorithm for a product of [{}, {}] and [{}, {}]",
+                                    spec.m, spec.k, spec.k, spec.n));
   }
 
   size_t scratch_bytes() const override { return 0; }

@@ -40,6 +40,10 @@ TEST_SUITE("gpu") {
     CHECK(runs("86", 90));
     CHECK(runs("90a-real", 90));
     CHECK_FALSE(runs("100a-real", 103));
+    CHECK(runs("100f-real", 103));
+    CHECK_FALSE(runs("100f-real", 120));
+    CHECK(runs("100f-virtual", 103));
+    CHECK_FALSE(runs("100f-virtual", 120));
     CHECK(runs("native", 75));  // "native" contains no number of an architecture
     CHECK(cuda::kernel_obstacle(kUsual, 75, 13020, 13020) ==
           "its compute capability is 7.5, but this program was compiled only for 8.0 to 8.9, 9.0 to 9.9, "

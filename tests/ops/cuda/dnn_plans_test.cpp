@@ -134,14 +134,13 @@ void check_plan(const Gpu& gpu, const DnnDevice& device, const ConvolutionSpec& 
   CHECK_FALSE(has(notes, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS));
   CHECK_FALSE(has(notes, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION));
   if (math.deterministic) CHECK_FALSE(has(notes, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC));
-  if (math.type != DType::float32 || math.tf32) return;
-  // Tensor cores would round float32 to TF32.
-  CHECK_FALSE(has(notes, CUDNN_NUMERICAL_NOTE_TENSOR_CORE));
   // Among Winograd tiles, only 4x4 is as accurate as plain sums.
   CHECK_FALSE(has(notes, CUDNN_NUMERICAL_NOTE_FFT));
   CHECK_FALSE(has(notes, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6));
   CHECK_FALSE(has(notes, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13));
   CHECK(has(notes, CUDNN_NUMERICAL_NOTE_WINOGRAD) == has(notes, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4));
+  // Tensor cores would round float32 to TF32.
+  if (math.type == DType::float32 && !math.tf32) CHECK_FALSE(has(notes, CUDNN_NUMERICAL_NOTE_TENSOR_CORE));
 }
 
 }  // namespace
