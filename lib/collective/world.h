@@ -57,8 +57,8 @@ class BackgroundSum {
   /// sums[0] has the sum over all replicas. May be called on any thread.
   virtual void start(std::span<T* const> sums) = 0;
   /// Waits for the sum that the last call of start() has started. May be called on several threads. Throws
-  /// ProcessFailed if another process has failed. In this case, the arrays may still be read and written until
-  /// the object is destroyed, so they must be destroyed after it.
+  /// ProcessFailed if another process has failed. In this case, the arrays may still be read and written
+  /// until the object is destroyed, so they must be destroyed after it.
   virtual void wait() = 0;
   /// Returns the size, in bytes, of the host memory for data received from other processes.
   virtual size_t bytes() const = 0;

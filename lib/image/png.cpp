@@ -148,10 +148,11 @@ class PngRows final : public PictureRows {
     const int64_t bits = int64_t{png_get_channels(png_, info_)} * png_get_bit_depth(png_, info_);
     const int64_t bytes = (full_width() * bits + 7) / 8 * full_height();
     if (bytes / kMostDeflated > static_cast<int64_t>(file_bytes_))
-      throw UserError(fmt::format(
-          "according to its header, the image has {} bytes of uncompressed pixels, but the file has "
-          "only {} bytes, too few even with the highest possible compression",
-          bytes, file_bytes_));
+      throw UserError(
+          fmt::format("expected {} bytes of uncompressed pixels as in the header, but the file has only {} "
+                      "bytes, too few "
+                      "even with the highest possible compression",
+                      bytes, file_bytes_));
   }
 
   void find_orientation() {
