@@ -281,7 +281,7 @@ struct LossArguments {
   /// Number of rows per sample; the rows of a sample are consecutive. Only used by losses that are computed
   /// over a whole sample.
   int64_t positions = 1;
-  /// Gradient of `total`, times `scale` and *loss_scale; null if not needed.
+  /// Gradient of `total`, times `scale` and *loss_scale; null if not needed. Must not overlap the prediction.
   void* diff_prediction = nullptr;
   float scale = 1;
   const float* loss_scale = nullptr;  ///< device memory; if null, the loss scale is 1
