@@ -88,8 +88,8 @@ void Trainer::run() {
     ended = train();
     finish_steps(0);
   } catch (const std::exception& error) {
-    // The other processes must be notified of an error that may have occurred only in this process. A
-    // UserError occurs in all processes, unless it is a ReadError, and the caller reports it once.
+    // An error that may have occurred only in this process must be sent to the other processes. A UserError
+    // need not be sent, because all processes throw the same one, except for a ReadError.
     const bool is_user_error = dynamic_cast<const UserError*>(&error) != nullptr;
     if (!is_user_error || dynamic_cast<const ReadError*>(&error)) world_.abort(error.what(), is_user_error);
     save_after_failure(first_step);
