@@ -152,4 +152,16 @@ TEST_CASE("rows of matrix products do not depend on other rows if the spec requi
   }
 }
 
+TEST_SUITE("gpu") {
+  TEST_CASE("a matrix product that is too large for cuBLASLt is refused") {
+    const auto device = gpu_device({});
+    const MatmulSpec spec{.m = int64_t{1} << 31, .n = 1, .k = 1, .activation = {}};
+    CHECK_THROWS_WITH_AS(
+        device->ops().matmul(spec),
+        "cuBLASLt supports matrices with at most 2147483647 rows and columns, but this matrix "
+        "product multiplies [2147483648, 1] and [1, 1]; use a smaller batch",
+        Unsupported);
+  }
+}
+
 }  // namespace dtrain::test

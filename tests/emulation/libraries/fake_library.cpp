@@ -1,4 +1,5 @@
-// A fake NVIDIA library. The build defines its version. It replaces cuDNN, cuBLASLt and NVRTC.
+// A fake NVIDIA library. The build defines its version. It replaces cuDNN, cuBLASLt and NVRTC. If FAKE_CUDNN
+// is 0, it lacks cudnnGetVersion().
 #include <cstddef>
 #include <cuda_runtime_api.h>
 #include <cudnn_version.h>
@@ -11,9 +12,11 @@ size_t cublasLtGetVersion() {
 size_t cublasLtGetCudartVersion() {
   return FAKE_CUDA;
 }
+#if FAKE_CUDNN
 size_t cudnnGetVersion() {
   return FAKE_CUDNN;
 }
+#endif
 size_t cudnnGetCudartVersion() {
   return FAKE_CUDA;
 }

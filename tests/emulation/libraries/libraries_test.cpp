@@ -112,6 +112,11 @@ TEST_CASE("if cuDNN is for another CUDA version, the error names both versions")
   CHECK(has(why, "; install cuDNN, or put its folder first in LD_LIBRARY_PATH"));
 }
 
+TEST_CASE("if cuDNN lacks a function, the cuDNN that was found by the build is used instead") {
+  CHECK(open_cudnn_with("incomplete", "good") == kGood);
+  CHECK(has(open_cudnn_with("incomplete", ""), "cuDNN lacks the function cudnnGetVersion"));
+}
+
 TEST_CASE("a cuDNN that is older than the program's headers is an error") {
   const std::string why = open_cudnn_with("old", "");
   CHECK(has(why, "cuDNN 9.0.0 ("));
