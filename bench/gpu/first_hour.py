@@ -27,6 +27,8 @@ import sys
 import tempfile
 import time
 
+from npy import npy_header
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SHOWN_LINES = 40
 ONE = 'strategy={single: {device: "gpu:0"}}'
@@ -93,11 +95,6 @@ WORKLOADS = {
 }
 
 
-def npy_header(kind, shape):
-    header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".encode()
-    return b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little") + header.ljust(117) + b"\n"
-
-
 def write_npy(path, kind, shape, values):
     path.write_bytes(npy_header(kind, shape) + values.tobytes())
 
@@ -130,6 +127,12 @@ def write_data(folder, samples, shape, classes=0, inputs=1, text=False, **_):
     write_npy(folder / "y.npy", "<i4", (samples,), array.array("i", (source.randrange(classes) for _ in range(samples))))
 
 
+def fit_command(dtrain, config, folder, name, settings):
+    """Returns the command of a training run. `name`: the run's directory and, with the extension .jsonl, its step log."""
+    options = " ".join(f"'{setting}'" for setting in settings)
+    return f"{dtrain} fit {config} --output {folder}/{name} --overwrite --step-log {folder}/{name}.jsonl --set {options}"
+
+
 def checks(dtrain, program, folder):
     """Yields all checks, in order. `program(name)` returns the command of a test program."""
     mlp, cnn, big = "configs/digits-mlp.yaml", "configs/digits-cnn.yaml", "configs/resnet50-synthetic.yaml"
@@ -138,8 +141,7 @@ def checks(dtrain, program, folder):
     same = 1e-4
 
     def fit(name, *settings, config=mlp):
-        options = " ".join(f"'{setting}'" for setting in ("train.epochs=2", *settings))
-        return f"{dtrain} fit {config} --output {folder}/{name} --step-log {log(name)} --set {options}"
+        return fit_command(dtrain, config, folder, name, ("train.epochs=2", *settings))
 
     def log(name):
         return f"{folder}/{name}.jsonl"
@@ -219,42 +221,30 @@ def checks(dtrain, program, folder):
 
     for tool in ("memcheck", "racecheck"):
         # The kernels of NVIDIA's libraries are not checked, because that takes hours.
-        yield Check(tool, f"compute-sanitizer's {tool} of dtrain's kernels",
-                    f"compute-sanitizer --target-processes all --tool {tool} --kernel-regex kns=dtrain --error-exitcode 9 "
-                    f"{program('test_ops')} -ts=gpu -tce='{slow}'",
-                    needs="compute-sanitizer", seconds=1200)
+        sanitizer = f"compute-sanitizer --target-processes all --tool {tool} --kernel-regex kns=dtrain --error-exitcode 9"
+        for name, cases, seconds in ((tool, f"-tce='{slow}'", 1200), (f"{tool}-cudnn", f"-tc='{slow}'", 3600)):
+            yield Check(name, f"compute-sanitizer's {tool} of dtrain's kernels",
+                        f"{sanitizer} {program('test_ops')} -ts=gpu {cases}", needs="compute-sanitizer", seconds=seconds)
     yield Check("speed", "timings of single operations", program("gpu_bench"), seconds=600)
     yield Check("profile", "the kernels of a convolutional network",
                 f"nsys profile --stats=true -o {folder}/profile {fit('profile', ONE, config=cnn)}", needs="nsys", seconds=600)
 
 
-# A small convolutional network. Its batch of 70,000 images is more than cuDNN's engines take at once.
-MANY_IMAGES = """
+# A small convolutional network.
+IMAGES = """
 seed: 1
 model:
-  inputs: {image: [8, 8, 4]}
+  inputs: {{image: [{side}, {side}, {channels}]}}
   layers:
-    - conv2d: {filters: 8, kernel_size: 3, padding: same, activation: relu}
-    - global_average_pooling2d: {}
-    - dense: {units: 3}
-dataset: {train: {synthetic: {samples: 140000, target: {classes: 3}, seed: 4}}, shuffle: false}
+    - conv2d: {{filters: {filters}, kernel_size: 3, padding: same, activation: relu}}
+    - global_average_pooling2d: {{}}
+    - dense: {{units: 3}}
+dataset: {{train: {{synthetic: {{samples: {samples}, target: {{classes: 3}}, seed: 4}}}}, shuffle: false}}
 train:
   epochs: 5
-  batch_size: 70000
-  loss: {sparse_categorical_crossentropy: {from_logits: true}}
-  optimizer: {sgd: {learning_rate: 0.5}}
-"""
-# The output of its convolution has more than 2^31 elements for 200 images.
-LARGE_IMAGES = """
-seed: 1
-model:
-  inputs: {image: [512, 512, 3]}
-  layers:
-    - conv2d: {filters: 64, kernel_size: 3, padding: same, activation: relu}
-    - global_average_pooling2d: {}
-    - dense: {units: 3}
-dataset: {train: {synthetic: {samples: 2, target: {classes: 3}, seed: 4}}}
-train: {epochs: 1, batch_size: 2, optimizer: sgd, loss: {sparse_categorical_crossentropy: {from_logits: true}}}
+  batch_size: {batch}
+  loss: {{sparse_categorical_crossentropy: {{from_logits: true}}}}
+  optimizer: {{sgd: {{learning_rate: 0.5}}}}
 """
 
 
@@ -271,12 +261,15 @@ def equal_first_and_last(path, samples):
 
 def large_checks(dtrain, folder):
     """Yields the checks of convolutions that are computed in pieces of the batch."""
-    (folder / "many.yaml").write_text(MANY_IMAGES, encoding="utf-8")
-    (folder / "large.yaml").write_text(LARGE_IMAGES, encoding="utf-8")
+    # cuDNN's engines do not take a batch of 70,000 images at once.
+    many_images = IMAGES.format(side=8, channels=4, filters=8, samples=140000, batch=70000)
+    (folder / "many.yaml").write_text(many_images, encoding="utf-8")
+    # For 200 images, the output of the convolution has more than 2^31 elements.
+    large_images = IMAGES.format(side=512, channels=3, filters=64, samples=2, batch=2)
+    (folder / "large.yaml").write_text(large_images, encoding="utf-8")
 
     def many(name, *settings):
-        options = " ".join(f"'{setting}'" for setting in settings)
-        return f"{dtrain} fit {folder}/many.yaml --output {folder}/many-{name} --step-log {folder}/many-{name}.jsonl --set {options}"
+        return fit_command(dtrain, f"{folder}/many.yaml", folder, f"many-{name}", settings)
 
     yield Check("many-images-cpu", "the reference run", many("cpu", CPU))
     for precision, tolerance in (("float32", 1e-4), ("mixed_bfloat16", 0.05)):
@@ -285,8 +278,8 @@ def large_checks(dtrain, folder):
                     judge=same_losses(f"{folder}/many-cpu.jsonl", f"{folder}/many-{precision}.jsonl", tolerance))
     samples = 200
     yield Check("large-images", "outputs of more than 2^31 elements: equal images have equal predictions",
-                f"{dtrain} fit {folder}/large.yaml --output {folder}/large --set '{ONE}' train.precision=mixed_bfloat16 && "
-                f"{dtrain} predict {folder}/large --input {folder}/large.npy --output {folder}/predicted.npy --batch-size {samples}",
+                fit_command(dtrain, f"{folder}/large.yaml", folder, "large", (ONE, "train.precision=mixed_bfloat16")) +
+                f" && {dtrain} predict {folder}/large --input {folder}/large.npy --output {folder}/predicted.npy --batch-size {samples}",
                 prepare=lambda: write_images(folder / "large.npy", samples, (512, 512, 3)),
                 judge=equal_first_and_last(folder / "predicted.npy", samples))
 
@@ -300,9 +293,9 @@ def workload_checks(dtrain, workload, spec, folder):
         return Check(*arguments, prepare=lambda: write_data(data, **spec), **options)
 
     def fit(name, *settings, environment=""):
-        options = " ".join(f"'{setting}'" for setting in (f"train.epochs={spec['epochs']}", "dataset.shuffle=false", *settings))
-        return (f"DTRAIN_BENCH={data} {environment} {dtrain} fit bench/workloads/{workload}.yaml "
-                f"--output {folder}/{workload}-{name} --overwrite --step-log {log(name)} --set {options}")
+        settings = (f"train.epochs={spec['epochs']}", "dataset.shuffle=false", *settings)
+        return f"DTRAIN_BENCH={data} {environment} " + fit_command(
+            dtrain, f"bench/workloads/{workload}.yaml", folder, f"{workload}-{name}", settings)
 
     def log(name):
         return f"{folder}/{workload}-{name}.jsonl"

@@ -23,6 +23,7 @@ import time
 
 import bounds
 import report
+from npy import npy_header
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
@@ -195,9 +196,8 @@ def find_gpu_bench(arguments):
 
 def write_data(directory, spec):
     def write(name, kind, shape, pieces):
-        header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".encode()
         with open(directory / name, "wb") as file:
-            file.write(b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little") + header.ljust(117) + b"\n")
+            file.write(npy_header(kind, shape))
             for piece in pieces:
                 file.write(piece)
 
