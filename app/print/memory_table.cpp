@@ -1,13 +1,11 @@
 #include "print/memory_table.h"
 
-#include <algorithm>
 #include <array>
 #include <set>
 
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "print/model_table.h"
 
 namespace dtrain {
 
@@ -58,11 +56,13 @@ Json& set_bytes(Json& json, const MemoryPlan& plan) {
 }
 
 int64_t MemoryView::layers(int slot) const {
-  const std::vector<LayerRow> rows = layer_rows(graph);
-  return std::count_if(rows.begin(), rows.end(), [&](const LayerRow& row) {
-    const int its = placement.slots.empty() ? 0 : placement.slots[static_cast<size_t>(row.node)];
-    return graph.nodes[static_cast<size_t>(row.node)].layer && its == slot;
-  });
+  int64_t count = 0;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const GraphNode& node = graph.nodes[i];
+    const bool is_here = placement.slots.empty() ? slot == 0 : placement.slots[i] == slot;
+    if (node.layer && !node.is_activation_of_previous && is_here) ++count;
+  }
+  return count;
 }
 
 std::string memory_text(const MemoryView& view) {

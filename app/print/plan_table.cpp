@@ -22,12 +22,12 @@ Json buffers_of(const Program& program, const std::vector<ValueId>& values) {
   return array;
 }
 
-Json buffer_json(const ProgramBuffer& buffer) {
+Json buffer_json(const Program& program, const ProgramBuffer& buffer) {
   const Lifetime lifetime = buffer.lifetime;
   const bool placed = lifetime.first >= 0;  // false if no instruction uses the buffer
   const bool ends = placed && lifetime.last != Arena::kToTheEnd;
   return Json::object()
-      .set("name", buffer.name)
+      .set("name", program.name_of(buffer))
       .set("slot", buffer.slot)
       .set("bytes", as_int(buffer.bytes))
       .set("offset", placed ? Json(as_int(buffer.offset)) : Json())
@@ -86,7 +86,7 @@ Json plan_json(const Plan& plan, const UpdateProgram& update, const std::vector<
                           .set("reads", buffers_of(program, operands.reads))
                           .set("writes", buffers_of(program, operands.writes)));
   }
-  for (const ProgramBuffer& buffer : program.buffers) buffers.push(buffer_json(buffer));
+  for (const ProgramBuffer& buffer : program.buffers) buffers.push(buffer_json(program, buffer));
   return Json::object()
       .set("batch", plan.batch())
       .set("slots", std::move(slots))

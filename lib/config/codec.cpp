@@ -50,6 +50,11 @@ bool Codec<bool>::parse(const ConfigNode& node, const std::string& where, bool& 
   return true;
 }
 
+ConfigNode Codec<bool>::write(bool value) {
+  static const ConfigNode kTrue = ConfigNode::scalar("true"), kFalse = ConfigNode::scalar("false");
+  return value ? kTrue : kFalse;
+}
+
 bool Codec<std::string>::parse(const ConfigNode& node, const std::string& where, std::string& out,
                                Diagnostics& diagnostics) {
   if (!node.is_scalar()) return report_unexpected(node, where, "a string", diagnostics);

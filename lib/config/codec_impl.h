@@ -6,7 +6,7 @@ namespace dtrain {
 template <>
 struct Codec<bool> {
   static bool parse(const ConfigNode& node, const std::string& where, bool& out, Diagnostics& diagnostics);
-  static ConfigNode write(bool value) { return ConfigNode::scalar(value ? "true" : "false"); }
+  static ConfigNode write(bool value);
   static Json schema() { return json_type("boolean"); }
 };
 

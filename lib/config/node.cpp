@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <variant>
 
 #include <fmt/format.h>
 
@@ -10,14 +11,23 @@
 namespace dtrain {
 
 struct ConfigNode::Data {
-  Type type = Type::null;
+  // The alternatives are in the order of Type.
+  using Value = std::variant<std::monostate, std::string, std::vector<ConfigNode>, std::vector<Entry>>;
+
+  Value value = {};
+  Mark mark = {};
   bool quoted = false;
   bool inherited = false;
   bool unreadable = false;
-  Mark mark;
-  std::string text;
-  std::vector<ConfigNode> items;
-  std::vector<Entry> entries;
+
+  /// Returns the value, or an empty object if the value has another type.
+  template <class T>
+  const T& as() const {
+    static const T kEmpty;
+    const T* const found = std::get_if<T>(&value);
+    return found ? *found : kEmpty;
+  }
+  static ConfigNode make(Data data) { return ConfigNode(std::make_shared<const Data>(std::move(data))); }
 };
 
 namespace {
@@ -30,39 +40,23 @@ ConfigNode::ConfigNode() {
 }
 
 ConfigNode ConfigNode::null(Mark mark) {
-  Data data;
-  data.mark = std::move(mark);
-  return ConfigNode(std::make_shared<const Data>(std::move(data)));
+  return Data::make({.mark = std::move(mark)});
 }
 
 ConfigNode ConfigNode::unreadable(Mark mark) {
-  Data data;
-  data.type = Type::mapping;
-  data.unreadable = true;
-  data.mark = std::move(mark);
-  return ConfigNode(std::make_shared<const Data>(std::move(data)));
+  return Data::make({.value = std::vector<Entry>(), .mark = std::move(mark), .unreadable = true});
 }
 
 ConfigNode ConfigNode::scalar(std::string text, bool quoted, Mark mark) {
-  Data data{.type = Type::scalar,
-            .quoted = quoted,
-            .mark = std::move(mark),
-            .text = std::move(text),
-            .items = {},
-            .entries = {}};
-  return ConfigNode(std::make_shared<const Data>(std::move(data)));
+  return Data::make({.value = std::move(text), .mark = std::move(mark), .quoted = quoted});
 }
 
 ConfigNode ConfigNode::sequence(std::vector<ConfigNode> items, Mark mark) {
-  Data data{
-      .type = Type::sequence, .mark = std::move(mark), .text = {}, .items = std::move(items), .entries = {}};
-  return ConfigNode(std::make_shared<const Data>(std::move(data)));
+  return Data::make({.value = std::move(items), .mark = std::move(mark)});
 }
 
 ConfigNode ConfigNode::mapping(std::vector<Entry> entries, Mark mark) {
-  Data data{
-      .type = Type::mapping, .mark = std::move(mark), .text = {}, .items = {}, .entries = std::move(entries)};
-  return ConfigNode(std::make_shared<const Data>(std::move(data)));
+  return Data::make({.value = std::move(entries), .mark = std::move(mark)});
 }
 
 ConfigNode::Entry ConfigNode::entry(std::string_view key, ConfigNode value) {
@@ -70,7 +64,7 @@ ConfigNode::Entry ConfigNode::entry(std::string_view key, ConfigNode value) {
 }
 
 ConfigNode::Type ConfigNode::type() const {
-  return data_->type;
+  return static_cast<Type>(data_->value.index());
 }
 
 const Mark& ConfigNode::mark() const {
@@ -79,7 +73,7 @@ const Mark& ConfigNode::mark() const {
 
 const std::string& ConfigNode::text() const {
   assert(is_scalar());
-  return data_->text;
+  return data_->as<std::string>();
 }
 
 bool ConfigNode::quoted() const {
@@ -97,21 +91,21 @@ bool ConfigNode::inherited() const {
 ConfigNode ConfigNode::as_inherited() const {
   Data data = *data_;
   data.inherited = true;
-  return ConfigNode(std::make_shared<const Data>(std::move(data)));
+  return Data::make(std::move(data));
 }
 
 const std::vector<ConfigNode>& ConfigNode::items() const {
   assert(is_sequence());
-  return data_->items;
+  return data_->as<std::vector<ConfigNode>>();
 }
 
 const std::vector<ConfigNode::Entry>& ConfigNode::entries() const {
   assert(is_mapping());
-  return data_->entries;
+  return data_->as<std::vector<Entry>>();
 }
 
 const ConfigNode* ConfigNode::find(std::string_view key) const {
-  for (const Entry& entry : data_->entries)
+  for (const Entry& entry : data_->as<std::vector<Entry>>())
     if (entry.first.text() == key) return &entry.second;
   return nullptr;
 }
@@ -126,7 +120,7 @@ ConfigNode ConfigNode::without(std::span<const std::string_view> keys) const {
 
 ConfigNode ConfigNode::with(std::string_view key, ConfigNode value) const {
   Entry added = entry(key, std::move(value));
-  std::vector<Entry> all = data_->entries;
+  std::vector<Entry> all = data_->as<std::vector<Entry>>();
   const auto found =
       std::find_if(all.begin(), all.end(), [&](const Entry& e) { return e.first.text() == key; });
   if (found == all.end())
@@ -146,8 +140,9 @@ ConfigNode ConfigNode::with_scalars(const std::function<ConfigNode(const ConfigN
   };
   std::vector<ConfigNode> new_items;
   std::vector<Entry> new_entries;
-  for (const ConfigNode& item : data_->items) new_items.push_back(visit(item));
-  for (const auto& [key, value] : data_->entries) new_entries.emplace_back(key, visit(value));
+  for (const ConfigNode& item : data_->as<std::vector<ConfigNode>>()) new_items.push_back(visit(item));
+  for (const auto& [key, value] : data_->as<std::vector<Entry>>())
+    new_entries.emplace_back(key, visit(value));
   if (!changed) return *this;
   return is_sequence() ? sequence(std::move(new_items), mark()) : mapping(std::move(new_entries), mark());
 }

@@ -209,6 +209,7 @@ Reading SchemaBase::read_fields(const ConfigNode& node, const std::string& what,
 
 ConfigNode SchemaBase::write_fields(const void* object) const {
   std::vector<ConfigNode::Entry> entries;
+  entries.reserve(fields_.size());
   for (const auto& field : fields_) {
     ConfigNode value = field->write(object);
     if (value.is_null() && field->is_of_part()) continue;
@@ -216,7 +217,7 @@ ConfigNode SchemaBase::write_fields(const void* object) const {
       return one.first == field->name() && are_equal(one.second, value);
     };
     if (std::any_of(omitted_.begin(), omitted_.end(), is_omitted)) continue;
-    entries.push_back(ConfigNode::entry(field->name(), std::move(value)));
+    entries.emplace_back(field->key(), std::move(value));
   }
   ConfigNode written = ConfigNode::mapping(std::move(entries));
   return defaults_ && are_equal(written, *defaults_) ? ConfigNode::mapping({}) : written;

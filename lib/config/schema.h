@@ -32,9 +32,12 @@ enum class Reading { good, in_details, wrong };
 class SchemaField {
  public:
   SchemaField(std::string name, std::string doc, bool required)
-      : name_(std::move(name)), doc_(std::move(doc)), required_(required) {}
+      : key_(ConfigNode::scalar(std::move(name))), doc_(std::move(doc)), required_(required) {}
   virtual ~SchemaField() = default;
-  const std::string& name() const { return name_; }
+  const std::string& name() const { return key_.text(); }
+  /// Returns the name as the key of a mapping. All mappings that are written share this node, because a large
+  /// model has hundreds of thousands of keys.
+  const ConfigNode& key() const { return key_; }
   const std::string& doc() const { return doc_; }
   bool required() const { return required_; }
   /// Reads `node` into the field of `object`. Returns false after reporting an error.
@@ -46,7 +49,7 @@ class SchemaField {
   virtual bool is_of_part() const { return false; }
 
  private:
-  const std::string name_;
+  const ConfigNode key_;
   const std::string doc_;
   const bool required_;
 };

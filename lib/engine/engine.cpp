@@ -128,8 +128,10 @@ std::vector<std::unique_ptr<Replica>> make_replicas(const RunPlan& plan, const M
 Microbatches microbatches_of(const RunPlan& plan, int rank, Plan::Purpose purpose, int64_t batch_size) {
   const bool training = purpose == Plan::Purpose::training, alone = purpose == Plan::Purpose::prediction;
   const int64_t most = plan.placement.microbatches * (training ? plan.config.train.accumulate : 1);
+  // If there is only one replica, the order of the two divisions makes no difference.
   const bool together =
-      training && (plan.config.graph.is_synchronized() || plan.placement.sharded >= ShardLevel::gradients);
+      training && plan.ranks.total() > 1 &&
+      (plan.config.graph.is_synchronized() || plan.placement.sharded >= ShardLevel::gradients);
   return {batch_size, most, alone ? rank : plan.ranks.first() + rank,
           alone ? plan.ranks.local() : plan.ranks.total(), together};
 }
@@ -163,7 +165,7 @@ Engine::Engine(const RunPlan& plan, bool trains)
       give_up(error.what());
     }
   });
-  totals_.sums.resize(count_totals(plan_.config.graph, plan_.config.heads));
+  totals_.sums.resize(replica_totals_.count());
   if (updates_[0].gradient_rule().dynamic_scaling)
     state_.set_gradient_scale(
         {.loss_scale = GradientRule::kFirstLossScale, .gradient_scale = 1 / GradientRule::kFirstLossScale});

@@ -18,6 +18,7 @@ class ReplicaTotals {
   /// `count`: number of totals (count_totals()). Keeps references to the plan and the replicas.
   ReplicaTotals(const RunPlan& plan, std::span<const std::unique_ptr<Replica>> replicas, size_t count)
       : plan_(plan), replicas_(replicas), count_(count) {}
+  size_t count() const { return count_; }
 
   /// Waits for the step `back` steps before the last one (Executor::totals()), and returns its totals for
   /// each replica of this process. The totals are valid until the next call. If each replica is split across

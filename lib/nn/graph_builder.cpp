@@ -73,6 +73,7 @@ bool GraphBuilder::count_one(const Mark& mark) {
 std::vector<std::optional<LayerSpec>> GraphBuilder::read_specs(const std::vector<ConfigNode>& layers,
                                                                const Scope& scope) {
   std::vector<std::optional<LayerSpec>> specs;
+  specs.reserve(layers.size());
   for (const ConfigNode& node : layers) {
     specs.push_back(read_spec(node, scope));
     if (specs.back() && specs.back()->keys.name) claim_name(*specs.back(), scope);

@@ -42,6 +42,8 @@ class GraphBuilder {
   GraphBuilder(const std::map<std::string, Block>& blocks, Diagnostics& diagnostics)
       : blocks_(blocks), diagnostics_(diagnostics) {}
 
+  /// Allocates memory for this number of nodes, so that adding them does not copy the nodes before them.
+  void reserve(size_t nodes) { nodes_.reserve(nodes); }
   /// Adds a model input; `known` is false if its spec had errors.
   void add_input(const ConfigNode& key, const InputSpec& spec, bool known, Scope& scope);
   /// Adds a list of layers. After the call, scope.flow is the value of the last layer.

@@ -111,6 +111,7 @@ std::optional<Graph> parse_model(const ConfigNode& node, Diagnostics& diagnostic
   const size_t input_count = scope.values.size();
   if (const ConfigNode* layers = node.find("layers"); layers && layers->is_sequence() && text.layers.empty())
     report_unexpected(*layers, "model's layers", "at least one layer", diagnostics);
+  builder.reserve(input_count + 2 * text.layers.size());  // a layer may have another node for its activation
   builder.lay(text.layers, scope);
   Graph graph;
   graph.outputs = read_outputs(text, builder, scope, input_count, diagnostics);

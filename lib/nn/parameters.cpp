@@ -15,6 +15,13 @@ Region region_of(const GraphNode& node, const ParameterSpec& spec) {
 }  // namespace
 
 ParameterLayout::ParameterLayout(const Graph& graph, std::span<const int> slots, int slot) {
+  const auto has_slices = [&](size_t node) {
+    return graph.nodes[node].shared_with < 0 && (slots.empty() || slots[node] == slot);
+  };
+  size_t count = 0;
+  for (size_t node = 0; node < graph.nodes.size(); ++node)
+    if (has_slices(node)) count += graph.nodes[node].parameters.size();
+  slices_.reserve(count);
   std::vector<Region> regions;
   for (size_t node = 0; node < graph.nodes.size(); ++node) {
     const GraphNode& n = graph.nodes[node];
@@ -23,7 +30,7 @@ ParameterLayout::ParameterLayout(const Graph& graph, std::span<const int> slots,
     users_.push_back(0);
     ++users_[static_cast<size_t>(owner_.back())];
     first_slice_.push_back(static_cast<int>(slices_.size()));
-    if (shares || (!slots.empty() && slots[node] != slot)) continue;
+    if (!has_slices(node)) continue;
     for (size_t i = 0; i < n.parameters.size(); ++i) {
       const ParameterSpec& spec = n.parameters[i];
       slices_.push_back({static_cast<int>(node), static_cast<int>(i), n.name, spec.name, spec.shape, 0,
@@ -46,10 +53,16 @@ ParameterLayout::ParameterLayout(const Graph& graph, std::span<const int> slots,
 
 std::vector<const ParameterSlice*> ParameterLayout::by_offset(Range range) const {
   std::vector<const ParameterSlice*> found;
-  for (const ParameterSlice& slice : slices_)
-    if (slice.offset >= range.begin && slice.offset < range.end) found.push_back(&slice);
-  std::sort(found.begin(), found.end(),
-            [](const ParameterSlice* a, const ParameterSlice* b) { return a->offset < b->offset; });
+  // In each region of the layout, the last slice has the smallest offset.
+  for (size_t i = slices_.size(); i-- > 0;)
+    if (const ParameterSlice& slice = slices_[i]; slice.offset >= range.begin && slice.offset < range.end)
+      found.push_back(&slice);
+  const auto is_before = [](const ParameterSlice* a, const ParameterSlice* b) {
+    return a->offset < b->offset;
+  };
+  // Sorting is necessary only if the range contains parts of several regions.
+  if (!std::is_sorted(found.begin(), found.end(), is_before))
+    std::sort(found.begin(), found.end(), is_before);
   return found;
 }
 
@@ -76,13 +89,13 @@ const ParameterSlice& ParameterLayout::slice(int node, int index) const {
 }
 
 ModelLayout::ModelLayout(const Graph& graph, std::span<const int> slots, int count) : whole_(graph) {
-  for (int slot = 0; slot < count; ++slot) by_slot_.emplace_back(graph, slots, slot);
   for (size_t node = 0; node < graph.nodes.size(); ++node) {
     const int shared = graph.nodes[node].shared_with;
     const size_t owner = shared >= 0 ? static_cast<size_t>(shared) : node;
     owner_slots_.push_back(shared >= 0 ? owner_slots_[owner] : slots.empty() ? 0 : slots[owner]);
   }
   if (count == 1) return;
+  for (int slot = 0; slot < count; ++slot) by_slot_.emplace_back(graph, slots, slot);
   for (const ParameterSlice& slice : whole_.slices()) {
     const int slot = owner_slot(slice.node);
     const int64_t first = on(slot).slice(slice.node, slice.index).offset;

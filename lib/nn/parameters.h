@@ -86,8 +86,10 @@ class ModelLayout {
   /// Returns the layout that the parameters would have if all of them were on one slot. Functions that take a
   /// range of parameters, such as for_each_piece(), expect offsets in this layout.
   const ParameterLayout& whole() const { return whole_; }
-  int slots() const { return static_cast<int>(by_slot_.size()); }
-  const ParameterLayout& on(int slot) const { return by_slot_[static_cast<size_t>(slot)]; }
+  int slots() const { return by_slot_.empty() ? 1 : static_cast<int>(by_slot_.size()); }
+  const ParameterLayout& on(int slot) const {
+    return by_slot_.empty() ? whole_ : by_slot_[static_cast<size_t>(slot)];
+  }
   /// Returns the slot that holds the parameters of the node.
   int owner_slot(int node) const { return owner_slots_[static_cast<size_t>(node)]; }
 
@@ -103,9 +105,10 @@ class ModelLayout {
 
  private:
   ParameterLayout whole_;
-  std::vector<ParameterLayout> by_slot_;
   std::vector<int> owner_slots_;  // indexed by node
-  std::vector<Piece> pieces_;     // sorted by offset in the whole layout; empty if there is one slot
+  // Both are empty if there is one slot, because its layout is the whole layout.
+  std::vector<ParameterLayout> by_slot_;
+  std::vector<Piece> pieces_;  // sorted by offset in the whole layout
 };
 
 /// Fills `values` using the parameter's initializer. `values` is in host memory and has slice.elements()

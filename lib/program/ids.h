@@ -30,6 +30,7 @@ class IdVector {
     items_.push_back(std::move(item));
     return static_cast<Id>(items_.size() - 1);
   }
+  void reserve(size_t size) { items_.reserve(size); }
   size_t size() const { return items_.size(); }
   bool empty() const { return items_.empty(); }
   auto begin() { return items_.begin(); }

@@ -118,7 +118,8 @@ std::string buffers_text(const Program& program) {
     if (lifetime.first < 0) continue;  // skips buffers that no instruction uses
     table.add({its_number, std::to_string(buffer.slot), format_count(static_cast<int64_t>(buffer.offset)),
                format_count(static_cast<int64_t>(buffer.bytes)), std::to_string(lifetime.first),
-               lifetime.last == Arena::kToTheEnd ? "end" : std::to_string(lifetime.last), buffer.name});
+               lifetime.last == Arena::kToTheEnd ? "end" : std::to_string(lifetime.last),
+               program.name_of(buffer)});
   }
   return table.str();
 }

@@ -67,7 +67,7 @@ struct ArenaBytes {
 
 /// A part of a slot's memory that a program needs while it runs.
 struct ProgramBuffer {
-  std::string name;  // name of the buffer's first value
+  ValueId value = ValueId::none;  // the first value in the buffer
   int slot = 0;
   size_t bytes = 0;
   /// Whether the buffer is needed until the end of the program, because it contains an output, or because
@@ -127,6 +127,8 @@ struct Program {
   std::vector<ArenaBytes> arenas;
 
   int slots() const { return static_cast<int>(arenas.size()); }
+  /// Returns the name of a buffer, which is the name of its first value.
+  const std::string& name_of(const ProgramBuffer& buffer) const { return values[buffer.value].name; }
 };
 
 }  // namespace dtrain

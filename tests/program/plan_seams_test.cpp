@@ -349,7 +349,7 @@ TEST_CASE("instructions list all their operands, and live buffers do not overlap
       const Lifetime p = x.lifetime, q = y.lifetime;
       if (x.slot != y.slot || p.first < 0 || q.first < 0 || p.first > q.last || q.first > p.last) continue;
       const bool apart = x.offset + x.bytes <= y.offset || y.offset + y.bytes <= x.offset;
-      CHECK_MESSAGE(apart, x.name << " and " << y.name);
+      CHECK_MESSAGE(apart, program.name_of(x) << " and " << program.name_of(y));
     }
 }
 

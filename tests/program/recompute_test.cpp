@@ -26,7 +26,7 @@ size_t most_kept(const Plan& plan) {
     size_t bytes = 0;
     for (const ProgramBuffer& buffer : plan.program().buffers)
       if (buffer.lifetime.first <= at && at <= buffer.lifetime.last &&
-          !buffer.name.starts_with("scratch of "))
+          !plan.program().name_of(buffer).starts_with("scratch of "))
         bytes += buffer.bytes;
     most = std::max(most, bytes);
   }

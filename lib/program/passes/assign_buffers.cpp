@@ -69,7 +69,7 @@ class BufferAssignment {
   BufferId add_buffer(ValueId id) {
     ProgramValue& value = program_.values[id];
     value.buffer =
-        program_.buffers.add({.name = value.name, .slot = value.slot, .bytes = value.bytes, .lifetime = {}});
+        program_.buffers.add({.value = id, .slot = value.slot, .bytes = value.bytes, .lifetime = {}});
     return value.buffer;
   }
 

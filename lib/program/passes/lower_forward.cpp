@@ -35,18 +35,18 @@ void add_columns(CompileState& step) {
                               elements(*weights) * sizeof(float)));
 }
 
-/// Adds the activity penalties of the node's outputs to the last entry of the totals. These instructions
+/// Adds the activity penalties of the node's outputs to the entry `total` of the totals. These instructions
 /// follow the node, because a later layer may overwrite its outputs.
-void lower_activity_penalty(CompileState& step, int i) {
+void lower_activity_penalty(CompileState& step, int i, size_t total) {
   const GraphNode& n = step.node(i);
   if (!step.wants_losses() || !n.activity_penalty()) return;
   for (int k = 0; k < static_cast<int>(n.readable_outputs()); ++k)
-    step.program.instructions.push_back(
-        {step.slot_of(i), Phase::forward, static_cast<NodeId>(i), step.name_of({i, k}) + " penalty",
-         AddActivityPenalty{.value = step.value_of({i, k}),
-                            .penalty = n.activity_penalty(),
-                            .elements = step.batch_shape({i, k}).elements(),
-                            .total = count_totals(step.graph, step.heads) - 1}});
+    step.program.instructions.push_back({step.slot_of(i), Phase::forward, static_cast<NodeId>(i),
+                                         step.name_of({i, k}) + " penalty",
+                                         AddActivityPenalty{.value = step.value_of({i, k}),
+                                                            .penalty = n.activity_penalty(),
+                                                            .elements = step.batch_shape({i, k}).elements(),
+                                                            .total = total}});
 }
 
 /// Returns the addend of a sum that is fused into the layer of one of its terms. The addend is the other
@@ -107,6 +107,7 @@ void lower_node(CompileState& step, int i) {
 
 void lower_forward(CompileState& step) {
   add_columns(step);
+  const size_t penalty_total = step.wants_losses() ? count_totals(step.graph, step.heads) - 1 : 0;
   for (int i = 0; i < step.count(); ++i) {
     NodeState& s = step.state(i);
     if (s.fused_into >= 0) {
@@ -114,7 +115,7 @@ void lower_forward(CompileState& step) {
     } else if (s.is_prepared) {
       lower_node(step, i);
     }
-    if (s.is_prepared || s.fused_into >= 0) lower_activity_penalty(step, i);
+    if (s.is_prepared || s.fused_into >= 0) lower_activity_penalty(step, i, penalty_total);
   }
   if (step.wants_losses()) return;
   for (const ValueRef output : step.graph.outputs)

@@ -20,14 +20,9 @@ struct Bucket {
 /// complete at the same time. Buckets are in the order of the layout. Statistics have their own bucket, which
 /// is the last one.
 std::vector<Bucket> make_buckets(const ParameterLayout& layout) {
-  std::vector<const ParameterSlice*> slices;
-  for (const ParameterSlice& slice : layout.slices())
-    if (slice.offset < layout.trained()) slices.push_back(&slice);
-  std::sort(slices.begin(), slices.end(),
-            [](const ParameterSlice* a, const ParameterSlice* b) { return a->offset < b->offset; });
   std::vector<Bucket> buckets;
   int last_node = -1;
-  for (const ParameterSlice* slice : slices) {
+  for (const ParameterSlice* slice : layout.by_offset({0, layout.trained()})) {
     const bool is_full =
         !buckets.empty() && buckets.back().range.size() >= layout.trained() / kGradientBuckets;
     if (buckets.empty() || (is_full && slice->node != last_node))

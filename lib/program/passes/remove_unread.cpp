@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "program/operands.h"
@@ -22,19 +23,19 @@ void remove_unread(CompileState& step) {
   Program& program = step.program;
   IdVector<ValueId, char> is_read(program.values.size(), false);
   for (const ProgramArray& output : program.outputs) is_read[output.value] = true;
-  std::vector<Instruction> kept;  // last instruction first
+  std::vector<Instruction>& instructions = program.instructions;
+  size_t kept = instructions.size();  // the instructions at `kept` and later are kept
   Operands operands;
-  for (size_t at = program.instructions.size(); at-- > 0;) {
-    Instruction& instruction = program.instructions[at];
+  for (size_t at = instructions.size(); at-- > 0;) {
+    Instruction& instruction = instructions[at];
     find_operands(program, instruction, operands);
     if (only_writes_values(instruction) && std::none_of(operands.writes.begin(), operands.writes.end(),
                                                         [&](ValueId value) { return is_read[value]; }))
       continue;
     for (const ValueId value : operands.reads) is_read[value] = true;
-    kept.push_back(std::move(instruction));
+    if (--kept != at) instructions[kept] = std::move(instruction);
   }
-  std::reverse(kept.begin(), kept.end());
-  program.instructions = std::move(kept);
+  instructions.erase(instructions.begin(), instructions.begin() + static_cast<std::ptrdiff_t>(kept));
 }
 
 }  // namespace dtrain
