@@ -43,6 +43,18 @@ class Saving(Case):
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
+class Memory(Case):
+    def test_saving_and_reading_do_not_use_freed_memory(self):
+        """glibc overwrites memory when it is freed, so that using this memory fails. AddressSanitizer does not find such
+        errors in libhdf5, which is built without it."""
+        overwrite = {"MALLOC_PERTURB_": "165"}
+        self.fit("--epochs", 1, env=overwrite)
+        self.dtrain("resume", "run", "--epochs", 2, env=overwrite)
+        self.dtrain("evaluate", "run", env=overwrite)
+        self.dtrain("export", "run", "--output", "model.keras", env=overwrite)
+        self.dtrain("inspect", "run", env=overwrite)
+
+
 class Signals(Saving):
     def test_closing_the_terminal_saves_the_run(self):
         process = self.begin()
