@@ -92,8 +92,8 @@ struct SparseFileDriver {
 
 void SparseFile::install(hid_t access_list) {
   static const H5FD_class_t description = SparseFileDriver::description();
-  // The driver stays registered. libhdf5 releases a file's reference to its driver before it calls the driver's
-  // close function. If this were the last reference, libhdf5 would use freed memory.
+  // The driver stays registered. libhdf5 releases a file's reference to its driver before it calls the
+  // driver's close function. If this were the last reference, libhdf5 would use freed memory.
   static const hid_t driver = checked(H5FDregister(&description), "register a driver");
   SparseFile* self = this;
   checked(H5Pset_driver(access_list, driver, &self), "use a driver");
