@@ -41,9 +41,9 @@ void lower_backward(CompileState& step);
 
 // Passes that rewrite instructions:
 
-/// Removes forward calls and views whose values are neither outputs nor read by later instructions. An
-/// example is the final softmax of a loss that reads logits, if no metric reads the probabilities. Must run
-/// after the losses and gradients are lowered, because they read values.
+/// Removes the calls and views of the forward pass whose values are neither outputs nor read by later
+/// instructions. An example is the final softmax of a loss that reads logits, if no metric reads the
+/// probabilities. Must run after the losses and gradients are lowered, because they read values.
 void remove_unread(CompileState& step);
 /// Inserts a conversion if a value does not have the layout that a reader needs. The conversion is inserted
 /// before the first reader or, if a reader is on a different slot, directly after the instruction that writes
