@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <type_traits>
 #include <variant>
 
 #include <fmt/format.h>
@@ -13,6 +14,12 @@ namespace dtrain {
 struct ConfigNode::Data {
   // The alternatives are in the order of Type.
   using Value = std::variant<std::monostate, std::string, std::vector<ConfigNode>, std::vector<Entry>>;
+  template <Type type>
+  using Alternative = std::variant_alternative_t<static_cast<size_t>(type), Value>;
+  static_assert(std::is_same_v<Alternative<Type::null>, std::monostate> &&
+                std::is_same_v<Alternative<Type::scalar>, std::string> &&
+                std::is_same_v<Alternative<Type::sequence>, std::vector<ConfigNode>> &&
+                std::is_same_v<Alternative<Type::mapping>, std::vector<Entry>>);
 
   Value value = {};
   Mark mark = {};

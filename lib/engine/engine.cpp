@@ -128,7 +128,8 @@ std::vector<std::unique_ptr<Replica>> make_replicas(const RunPlan& plan, const M
 Microbatches microbatches_of(const RunPlan& plan, int rank, Plan::Purpose purpose, int64_t batch_size) {
   const bool training = purpose == Plan::Purpose::training, alone = purpose == Plan::Purpose::prediction;
   const int64_t most = plan.placement.microbatches * (training ? plan.config.train.accumulate : 1);
-  // If there is only one replica, the order of the two divisions makes no difference.
+  // If there is only one replica, the order of the two divisions makes no difference, so the graph is not
+  // searched for synchronized layers.
   const bool together =
       training && plan.ranks.total() > 1 &&
       (plan.config.graph.is_synchronized() || plan.placement.sharded >= ShardLevel::gradients);

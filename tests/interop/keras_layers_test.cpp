@@ -109,7 +109,7 @@ TEST_CASE("layers are converted to Keras's classes and options") {
   const auto config = [](const std::string& yaml) {
     const KerasLayerConfig written = keras_config_of(parse_kind<Layer>(yaml));
     const std::string kind = yaml.substr(0, yaml.find(':')), &keras = written.class_name;
-    // Except for these three classes, dtrain also accepts Keras's class name as the name of the layer.
+    // Except for these classes, dtrain also accepts Keras's class name as the name of the layer.
     const bool has_other_name = keras == "LeakyReLU" || keras == "ReLU" || keras == "GroupQueryAttention";
     if (!has_other_name) CHECK(registry<Layer>().canonical(keras) == kind);
     return keras + " " + written.config.dump();

@@ -288,7 +288,7 @@ ConfigNode KerasLayerReader::layer(const char* key, std::initializer_list<std::s
   // model. But if a model is an option of another layer, the importer does not convert the model to a dtrain
   // layer (files/restored_layers.h).
   const bool is_model = value_at(object.options, "layers") != nullptr;
-  if (!row || !is_wanted || is_model) {
+  if (!row || !row->from_keras || !is_wanted || is_model) {
     add_problem(fmt::format("has the {} '{}'", key, object.name));
     return {};
   }
