@@ -57,10 +57,9 @@ Json& set_bytes(Json& json, const MemoryPlan& plan) {
 
 int64_t MemoryView::layers(int slot) const {
   int64_t count = 0;
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    const GraphNode& node = graph.nodes[i];
-    const bool is_here = placement.slots.empty() ? slot == 0 : placement.slots[i] == slot;
-    if (node.layer && !node.is_activation_of_previous && is_here) ++count;
+  for (int i = 0; i < std::ssize(graph.nodes); ++i) {
+    const GraphNode& node = graph.nodes[static_cast<size_t>(i)];
+    if (node.layer && !node.is_activation_of_previous && placement.slot_of(i) == slot) ++count;
   }
   return count;
 }

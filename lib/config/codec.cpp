@@ -50,6 +50,7 @@ bool Codec<bool>::parse(const ConfigNode& node, const std::string& where, bool& 
   return true;
 }
 
+/// All configurations that are written share two nodes, because a large model has many boolean options.
 ConfigNode Codec<bool>::write(bool value) {
   static const ConfigNode kTrue = ConfigNode::scalar("true"), kFalse = ConfigNode::scalar("false");
   return value ? kTrue : kFalse;

@@ -18,7 +18,7 @@ std::vector<DeviceId> Placement::devices() const {
 }
 
 std::vector<DeviceId> Placement::devices_of(int node) const {
-  const auto slot = slots.empty() ? size_t{0} : static_cast<size_t>(slots[static_cast<size_t>(node)]);
+  const auto slot = static_cast<size_t>(slot_of(node));
   std::vector<DeviceId> all;
   for (const std::vector<DeviceId>& replica : replicas)
     if (std::find(all.begin(), all.end(), replica[slot]) == all.end()) all.push_back(replica[slot]);

@@ -53,6 +53,8 @@ struct Placement {
   /// the same slots of every replica. Otherwise each process has whole replicas.
   bool divides_replicas = false;
 
+  /// Returns the slot of a node of the graph.
+  int slot_of(int node) const { return slots.empty() ? 0 : slots[static_cast<size_t>(node)]; }
   std::vector<DeviceId> devices() const;  // devices of all replicas
   /// Returns the devices that compute a node: one device for each replica, without duplicates.
   std::vector<DeviceId> devices_of(int node) const;

@@ -20,6 +20,7 @@ CompileState::CompileState(const Graph& its_graph, const ModelLayout& its_layout
   program.arenas.resize(compute_types.size());
   if (wants_losses())
     for (const Head& head : heads) loss_points.push_back({head.output, head.loss});
+  // Estimates the size of the program, so that the vectors of a large program are not copied while they grow.
   // A typical node has two values, two calls and two instructions in training, and one of each otherwise.
   const size_t expected = graph.nodes.size() * (training() ? 2 : 1);
   program.values.reserve(expected);
